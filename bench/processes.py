@@ -29,9 +29,9 @@ class ProcessFailed(Exception):
 
 @dataclass(frozen=True)
 class FinishedProcess:
-    """How a process ended: its output, its seconds from start to end, its peak memory in bytes.
+    """The end of a process: its output, its seconds from start to end, its peak memory in bytes.
 
-    Where it started others, the peak is that of the largest one.
+    If it started others, the peak is that of the largest one.
     """
 
     out: str

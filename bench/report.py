@@ -15,7 +15,7 @@ Extra = Mapping[str, Mapping[str, object]]
 
 
 def table_reporter() -> Reporter:
-    """Where a bench prints."""
+    """The reporter of a bench."""
     return make_reporter(tables_on_stdout=True)
 
 
@@ -43,7 +43,7 @@ def contest(
 
 
 def write_json(file: Path | None, bench: str, options: Mapping[str, object], found: object) -> None:
-    """What a bench was asked and found, and on which machine, where a file was asked for."""
+    """Write the settings, figures and machine of a bench to a file, if one is given."""
     if file is None:
         return
     where = {"hardware": describe_hardware(), "versions": package_versions(), "commit": git_commit()}

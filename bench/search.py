@@ -73,7 +73,7 @@ PROBLEMS: Mapping[str, Problem] = {
 
 
 class Quartiles(NamedTuple):
-    """Of the regrets of one method over seeds."""
+    """Quartiles of the regrets of one method over seeds."""
 
     lower: float
     median: float
@@ -149,7 +149,7 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
 
 
 def make_config(problem: Problem, method: str, seed: int) -> "SearchConfig":
-    """What a file would say of the problem, by the defaults of each method."""
+    """Make the config of a search for the problem, with the defaults of each method."""
     from tfm.pipeline.tuning.config import SearchConfig
 
     space = {f"key{number}": {"values": list(range(problem.values))} for number in range(problem.keys)}

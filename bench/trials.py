@@ -22,7 +22,7 @@ DEFAULT_SEARCH = Path("recipes/search/small.toml")
 
 
 class SearchResult(NamedTuple):
-    """What one search found: the best validation loss, of how many trials, of which so many were finished."""
+    """The result of one search: the best validation loss, the number of trials, and of those that were finished."""
 
     loss: float
     trials: int

@@ -53,7 +53,7 @@ class AlignmentWriter:
 def open_alignment_file(
     file: Path | None, load: "Callable[[], LoadedModel]"
 ) -> "Iterator[Callable[[str, Sequence[Translation]], None] | None]":
-    """Yield the function that aligns a source with its translations; None where no file is asked for.
+    """Yield the function that aligns a source with its translations; None if no file is asked for.
 
     Args:
         file: of the alignments.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def reads_images(model: Path, step: str | None) -> bool:
     """Return whether the model, or the training of which a checkpoint is asked for, reads images.
 
-    Raises DataError where there is no model: an image would be read as a text, and refused as no UTF-8.
+    Raises DataError if there is no model: an image would be read as a text, and refused as no UTF-8.
     """
     from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, read_manifest
     from tfm.pipeline.model_io import model_folder

@@ -109,7 +109,7 @@ class ProgressStats:
     """Count the units done in an open bar and format its status: done, rate, time left, note.
 
     Args:
-        total: number of units; None where it is not known.
+        total: number of units; None if it is not known.
         unit: name of the units.
         done: units done before.
         clock: () -> seconds.

@@ -28,13 +28,13 @@ def print_mask_fillings(
 
     loaded = load()
     for number, line in enumerate(lines, 1):
-        found = fill_masks(loaded, line, top_k, unit)
+        fillings = fill_masks(loaded, line, top_k, unit)
         if jsonl:
-            print_json({"source": line, "masks": [[vars(each) for each in candidates] for candidates in found]})
+            print_json({"source": line, "masks": [[vars(each) for each in candidates] for candidates in fillings]})
         else:
             rows = (
                 f"{number}\t{mask}\t{each.probability:.6f}\t{each.text.replace(' ', '␣')}\n"
-                for mask, candidates in enumerate(found, 1)
+                for mask, candidates in enumerate(fillings, 1)
                 for each in candidates
             )
             print_data("".join(rows), end="")

@@ -122,7 +122,7 @@ def run_recipe_stage(
         stage: name of the stage.
         recipe: the recipe's file.
         sets: `--set` texts.
-        flags: values by dotted key, None where not given; applied after `sets`.
+        flags: values by dotted key, None if not given; applied after `sets`.
         out: the folder of the artifact, instead of the run's own.
         reporter: receives messages; None for a new one.
         cluster: the address of a cluster that does the work; None for this process alone.
@@ -149,7 +149,7 @@ def config_section(
     Args:
         section: the class of the part.
         sets: `--set` texts.
-        flags: values by dotted key, None where not given.
+        flags: values by dotted key, None if not given.
         other_sections: other parts that the command takes.
     """
     if not sets and all(value is None for value in flags.values()) and not has_required_keys(section):

@@ -157,7 +157,7 @@ def wordnet_table(word: str, folder: Path) -> TitledTable:
 
 
 def picture_glyphs_warning(picture: Path, class_by_word: Mapping[str, str]) -> str | None:
-    """Why characters of a picture are boxes; None where they are not."""
+    """Why characters of a picture are boxes; None if they are not."""
     from tfm.pipeline.label_fonts import missing_glyphs_warning
 
     return missing_glyphs_warning(picture, [*class_by_word, *class_by_word.values()])

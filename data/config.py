@@ -14,8 +14,8 @@ from pydantic import (
 )
 
 from tfm.data.corpus_config import CorpusConfig
+from tfm.data.corpus_keys.table_keys import parse_source, parse_target, several_columns_problem
 from tfm.data.image_config import ImagesConfig, images_problem
-from tfm.data.table_keys import parse_source, parse_target, several_columns_problem
 
 DEFAULT_SHARD_ROWS = 1_000_000
 
@@ -173,13 +173,13 @@ class DataConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_languages(self) -> "DataConfig":
-        given = {name: corpus.languages for name, corpus in self.corpora_by_name.items()}
-        without = [name for name, languages in given.items() if languages is None]
-        if without and len(without) < len(given):
+        languages_by_corpus = {name: corpus.languages for name, corpus in self.corpora_by_name.items()}
+        without = [name for name, languages in languages_by_corpus.items() if languages is None]
+        if without and len(without) < len(languages_by_corpus):
             keys = "source_language and target_language"
             raise ValueError(f"{without[0]} has no {keys}, and others have: give them for every corpus, or for none")
         targets = {corpus.target_language for corpus in self.train}
-        for name, languages in given.items():
+        for name, languages in languages_by_corpus.items():
             if languages is not None and languages[1] not in targets:
                 raise ValueError(f'{name}: no training corpus has the target_language "{languages[1]}"')
         if self.temperature != 1 and any(corpus.weight != 1 for corpus in self.train):
@@ -209,13 +209,13 @@ class DataConfig(BaseModel):
 
     @property
     def target_languages(self) -> tuple[str, ...]:
-        """The languages that training translates into, each once; none where the corpora do not name them."""
+        """The languages that training translates into, each once; none if the corpora do not name them."""
         codes = (corpus.target_language for corpus in self.train)
         return tuple(sorted({code for code in codes if code is not None}))
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of training texts, sources and targets, each once; none where the corpora do not name them."""
+        """The languages of training texts, sources and targets, each once; none if the corpora do not name them."""
         both = (corpus.languages or () for corpus in self.train)
         return tuple(sorted({code for codes in both for code in codes}))
 

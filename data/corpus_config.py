@@ -1,12 +1,17 @@
 """One corpus of a recipe: where its texts, pairs of texts or images come from, and what they are."""
 
 import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from tfm.data.image_config import IMAGE_FORMATS, image_corpus_problem
-from tfm.data.table_keys import (
+from tfm.data.corpus_keys.built_in_corpora import (
+    language_codes_problem,
+    language_columns_problem,
+    parameters_problem,
+    required_keys_problem,
+)
+from tfm.data.corpus_keys.table_keys import (
     parse_columns,
     parse_source,
     parse_target,
@@ -15,6 +20,7 @@ from tfm.data.table_keys import (
     synthetic_text_files,
     table_keys_problem,
 )
+from tfm.data.image_config import IMAGE_FORMATS, image_corpus_problem
 from tfm.tokenizer.special import LANGUAGE_CODE_PATTERN
 
 Format = Literal[
@@ -34,10 +40,6 @@ Format = Literal[
     "imagefolder",
     "idx",
 ]
-GeneratorName = Literal[
-    "grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs",
-    "inflection", "spelling", "scenes",
-]  # fmt: skip
 Quoting = Literal["raw", "double", "backslash"]
 # Formats with their own column names; the usual "source" and "target" come first.
 COLUMNS_BY_FORMAT: dict[Format, tuple[str, ...]] = {
@@ -45,12 +47,6 @@ COLUMNS_BY_FORMAT: dict[Format, tuple[str, ...]] = {
     "conllu": ("form", "upos", "lemma", "xpos", "deprel", "source", "target"),
     "po": ("msgid", "msgstr", "source", "target"),
 }
-# What says which texts of a built-in corpus are wanted; those that are not here have one kind.
-GENERATOR_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "addition": ("length", "mix"),
-    "programs": ("length", "nesting", "mix"),
-}
-BUILT_IN_LANGUAGES = ("eng", "deu", "hin")  # the columns of the built-in corpus `languages`
 EpochNumber = Annotated[int, Field(ge=1)]
 
 
@@ -191,14 +187,14 @@ class CorpusConfig(BaseModel):
     @classmethod
     def _default_reference_target(cls, settings: object) -> object:
         """Without a target the first of the references is it."""
-        several = settings.get("references") if isinstance(settings, dict) else None
+        references = settings.get("references") if isinstance(settings, dict) else None
         if (
             isinstance(settings, dict)
-            and isinstance(several, (list, tuple))
+            and isinstance(references, (list, tuple))
             and "target" not in settings
-            and (several and isinstance(several[0], (str, int)))
+            and (references and isinstance(references[0], (str, int)))
         ):
-            first, *further = several
+            first, *further = references
             return {**settings, "target": first, "references": further or None}
         return settings
 
@@ -231,8 +227,8 @@ class CorpusConfig(BaseModel):
     def _check_language_code(cls, code: str | None) -> str | None:
         if code is not None and not re.fullmatch(LANGUAGE_CODE_PATTERN, code):
             raise ValueError(
-                f'"{code}" is no code of ISO 639-3, which has three small letters, "deu", "eng", maybe with a script, '
-                '"zho_Hans"'
+                f'"{code}" is no code of ISO 639-3: give three small letters ("deu", "eng"), if needed with a script '
+                '("zho_Hans")'
             )
         return code
 
@@ -251,12 +247,8 @@ class CorpusConfig(BaseModel):
             )
         if self.format != "text" and self.path is None:
             raise ValueError(f'a corpus of format "{self.format}" needs `path`')
-        if self.format == "generated" and self.path not in get_args(GeneratorName):
-            raise ValueError(
-                f'there is no built-in corpus "{self.path}"; there are {", ".join(get_args(GeneratorName))}'
-            )
-        if self.format == "generated" and (self.split is None or self.size is None):
-            raise ValueError(f'the built-in corpus "{self.path}" needs `split` and `size`')
+        if (problem := required_keys_problem(self)) is not None:
+            raise ValueError(problem)
         if self.epochs is not None and self.epochs[0] > self.epochs[1]:
             raise ValueError(f"`epochs` are the first and the last epoch: {self.epochs[0]} is after {self.epochs[1]}")
         return self
@@ -277,11 +269,8 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_built_in_languages(self) -> "CorpusConfig":
-        if self.format == "generated" and self.path == "languages":
-            for name, side in (("source", self.source), ("target", self.target)):
-                if side is not None and side not in BUILT_IN_LANGUAGES:
-                    those = ", ".join(BUILT_IN_LANGUAGES)
-                    raise ValueError(f'`{name}` of the built-in corpus "languages" is one of {those}, not "{side}"')
+        if (problem := language_columns_problem(self)) is not None:
+            raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
@@ -292,10 +281,8 @@ class CorpusConfig(BaseModel):
             raise ValueError(
                 "texts without a source are not translated: remove `source_language` and `target_language`"
             )
-        if self.languages is not None and self.format == "generated" and self.path == "languages":
-            for name, code in (("source", self.source_language), ("target", self.target_language)):
-                if code != getattr(self, name):
-                    raise ValueError(f'`{name}_language` is "{code}", but `{name}` is "{getattr(self, name)}"')
+        if (problem := language_codes_problem(self)) is not None:
+            raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
@@ -310,12 +297,6 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_parameters(self) -> "CorpusConfig":
-        has = GENERATOR_PARAMETERS.get(str(self.path), ()) if self.format == "generated" else ()
-        for name in ("length", "nesting", "mix"):
-            value = getattr(self, name)
-            if value is None and name in has:
-                raise ValueError(f'the built-in corpus "{self.path}" needs `{name}`')
-            if value not in (None, False) and name not in has:
-                those = " and ".join(f'"{path}"' for path, names in GENERATOR_PARAMETERS.items() if name in names)
-                raise ValueError(f"`{name}` is only for built-in corpora: {those}")
+        if (problem := parameters_problem(self)) is not None:
+            raise ValueError(problem)
         return self

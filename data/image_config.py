@@ -39,7 +39,7 @@ class ImagesConfig(BaseModel):
 
 
 def image_corpus_problem(corpus: Any) -> str | None:
-    """Reason why a corpus (a CorpusConfig) does not go with its images, or with having none; None where it does."""
+    """Reason why a corpus (a CorpusConfig) does not go with its images, or with having none; None if it does."""
     if (problem := _classes_problem(corpus.classes)) is not None:
         return problem
     if corpus.image is not None and corpus.format != "huggingface":
@@ -66,7 +66,7 @@ def _classes_problem(classes: Sequence[str]) -> str | None:
     names = [name.strip() for name in classes]
     for name in names:
         if not name or "\n" in name or "\r" in name:
-            return f"`classes`: each name must be one line of text, and {name!r} is none"
+            return f"`classes`: {name!r} is not one line of text, as each name must be"
         if names.count(name) > 1:
             return f"`classes`: {name!r} is the name of two labels: give each its own"
     return None
@@ -82,7 +82,7 @@ def _column_names_problem(corpus: Any) -> str | None:
 
 
 def images_problem(data: Any, corpora: Mapping[str, Any]) -> str | None:
-    """Reason why the corpora (`corpora`) of a DataConfig do not go with `data.images`; None where all do."""
+    """Reason why the corpora (`corpora`) of a DataConfig do not go with `data.images`; None if all do."""
     with_images = {name: corpus.has_images for name, corpus in corpora.items()}
     if data.images is None:
         found = next((name for name, has_images in with_images.items() if has_images), None)

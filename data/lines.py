@@ -84,19 +84,19 @@ def count_lines(path: Path) -> int:
 def line_blocks(path: Path) -> Iterator[bytes]:
     """The bytes of a file, uncompressed, in blocks of whole lines; only the last may lack its line end."""
     with open_maybe_compressed(path) as file:
-        rest: list[bytes] = []
+        unfinished_line: list[bytes] = []
         line = 1
         while block := file.read(BLOCK_BYTES):
             end = block.rfind(b"\n") + 1
             if end:
-                yield b"".join([*rest, block[:end]])
-                rest = []
+                yield b"".join([*unfinished_line, block[:end]])
+                unfinished_line = []
                 line += block.count(b"\n")
-            rest.append(block[end:])
-            if sum(map(len, rest)) > MAX_LINE_BYTES:
+            unfinished_line.append(block[end:])
+            if sum(map(len, unfinished_line)) > MAX_LINE_BYTES:
                 raise _length_error(path, line)
-        if any(rest):
-            yield b"".join(rest)
+        if any(unfinished_line):
+            yield b"".join(unfinished_line)
 
 
 def stream_lines(stream: LineStream, name: str) -> Iterator[str]:
@@ -154,7 +154,7 @@ def check_is_file(path: Path) -> Path:
 
 @contextmanager
 def open_maybe_compressed(path: Path, *, keep_compressed: bool = False) -> Iterator[BufferedIOBase]:
-    """The bytes of a file, uncompressed if it is compressed; packed: as they are."""
+    """The bytes of a file, uncompressed if it is compressed; keep_compressed: as they are."""
     try:
         with open(path, "rb") as plain:
             if keep_compressed:
@@ -192,7 +192,7 @@ def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
 
 
 def _binary_problem(begin: bytes) -> str | None:
-    """Why a file that begins so is no text, and what to do; None where nothing is known of it."""
+    """Why a file that begins so is no text, and what to do; None if nothing is known of it."""
     if begin[TAR_MAGIC_OFFSET : TAR_MAGIC_OFFSET + len(TAR_MAGIC)] == TAR_MAGIC:
         return "is an archive (tar): unpack it, and give a file in it"
     return next((problem for magic, problem in PROBLEMS_BY_MAGIC.items() if begin.startswith(magic)), None)

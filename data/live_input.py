@@ -15,7 +15,7 @@ class LiveLineReader:
 
     def __init__(self, descriptor: int, before_waiting: Callable[[], object]) -> None:
         self._descriptor, self._before_waiting = descriptor, before_waiting
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._begin = self._searched = 0  # of the next line; up to where no line end is
         self._ended = False
 
@@ -34,25 +34,25 @@ class LiveLineReader:
                 self._before_waiting()
                 self._is_ready_within(None)
             self._read_block()
-        found = self._held.find(b"\n", self._searched)
-        end = min(len(self._held) if found < 0 else found + 1, self._begin + max_bytes)
-        line = bytes(self._held[self._begin : end])
+        line_end = self._buffer.find(b"\n", self._searched)
+        end = min(len(self._buffer) if line_end < 0 else line_end + 1, self._begin + max_bytes)
+        line = bytes(self._buffer[self._begin : end])
         self._begin = self._searched = end
         return line
 
     def _has_line(self) -> bool:
         """Whether a line, the end, or more bytes than a line may have are there already."""
-        found = self._held.find(b"\n", self._searched)
-        self._searched = len(self._held) if found < 0 else found
-        return found >= 0 or self._ended or len(self._held) - self._begin > MAX_LINE_BYTES
+        line_end = self._buffer.find(b"\n", self._searched)
+        self._searched = len(self._buffer) if line_end < 0 else line_end
+        return line_end >= 0 or self._ended or len(self._buffer) - self._begin > MAX_LINE_BYTES
 
     def _is_ready_within(self, seconds: float | None) -> bool:
         """Whether something comes, or the end, in this time."""
         return bool(select.select([self._descriptor], [], [], seconds)[0])
 
     def _read_block(self) -> None:
-        del self._held[: self._begin]
+        del self._buffer[: self._begin]
         self._searched, self._begin = self._searched - self._begin, 0
         block = os.read(self._descriptor, BLOCK_BYTES)
         self._ended = not block
-        self._held += block
+        self._buffer += block

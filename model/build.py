@@ -169,15 +169,17 @@ def build_encoder_only(
     """
     parts, stack = make_factory(config, compute_dtype), config.encoder
     table = parts.source_embedding_table(source_vocab)
-    begin, of_text = (prepend_begin_token, drop_begin_states) if config.begin_token else (keep_source, keep_all_rows)
+    begin, select_states = (
+        (prepend_begin_token, drop_begin_states) if config.begin_token else (keep_source, keep_all_rows)
+    )
     head: TokenHead | SentenceHead
     if config.task == "masked_language_model":
-        head = TokenHead(parts.prediction_head(stack, table.embedding_dim), of_text)
+        head = TokenHead(parts.prediction_head(stack, table.embedding_dim), select_states)
         output = parts.output(table, source_vocab)
     else:
         inner = Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)
         pooled = config.has_pooler
-        head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else TokenHead(nn.Identity(), of_text)
+        head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else TokenHead(nn.Identity(), select_states)
         output = parts.output_linear(stack.dim, target_vocab)
     return EncoderOnly(
         begin=begin,

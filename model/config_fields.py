@@ -206,7 +206,7 @@ class ModelFields(BaseModel):
 
     @property
     def only_stack(self) -> Literal["encoder", "decoder"] | None:
-        """The only stack of the network; None where it has two, or none."""
+        """The only stack of the network; None if it has two, or none."""
         return SINGLE_STACKS.get(self.architecture, {}).get(self.task)
 
     @property
@@ -224,7 +224,7 @@ class ModelFields(BaseModel):
 
     @property
     def batch_norm_key(self) -> str | None:
-        """The key by which the model has batch norm, whose statistics are of one batch; None where it has none."""
+        """The key by which the model has batch norm, whose statistics are of one batch; None if it has none."""
         if self.normalization == "batch":
             return "model.normalization"
         of_layers = self.architecture == "recurrent" and self.recurrent.normalization == "batch"
@@ -255,7 +255,7 @@ class ModelFields(BaseModel):
 
     @property
     def shared_vocabulary_reason(self) -> str | None:
-        """The setting by which source and target must be read by the same pieces; None where they need not."""
+        """The setting by which source and target must be read by the same pieces; None if they need not."""
         if self.task == "span_corruption":  # one text, read with gaps and written where they are
             return f'task = "{self.task}"'
         if len(self.embedded_sides) == 1:

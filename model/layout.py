@@ -57,7 +57,7 @@ class Layout:
 
     lengths (B,): tokens a sentence, each at least 1, on the CPU: what follows from them is known without waiting for
     the device. num_rows N, batch B, width S. positions (N,): place of each row in its sentence, from 0. columns (S,):
-    the position of each column of the padded view. mask (B, S): True where a token is; sentence (N,): of each row. All
+    the position of each column of the padded view. mask (B, S): True if a token is; sentence (N,): of each row. All
     four on the device.
     """
 

@@ -14,7 +14,7 @@ class Mask:
     """A mask over (B, H, T, S) that is written out only where a kernel needs it.
 
     causal: query t sees keys 0..t. strict: of a causal mask; query t sees keys 0..t - 1, and the first, before which
-    there is none, itself. allowed: (B, 1, 1 or T, S) bool, or None where every key is real. flat: the layouts
+    there is none, itself. allowed: (B, 1, 1 or T, S) bool, or None if every key is real. flat: the layouts
     of queries and keys whose rows lie end to end; a query sees keys of its own sentence alone. window: in
     self-attention, query t sees keys t - window .. t + window, and always itself: beside a short sentence stands
     padding that would see nothing, whose softmax is no number. Two masks are equal only where they are the same object.
@@ -43,7 +43,7 @@ class Mask:
             like: a tensor that has the type and device of the result.
 
         Returns:
-            M, broadcastable to (B, H, T, S); None where all may attend to all.
+            M, broadcastable to (B, H, T, S); None if all may attend to all.
         """
         if self.needs_explicit_attention and self.allowed is None:
             return None

@@ -109,7 +109,7 @@ class DecodingConfig(BaseModel):
         return self
 
     def n_best_problem(self) -> str | None:
-        """Why a search cannot give so many hypotheses; None where it can."""
+        """Why a search cannot give so many hypotheses; None if it can."""
         if self.strategy == "mbr":
             return self._mbr_problem()
         if self.strategy == "search" and self.n_best > self.beam:
@@ -252,7 +252,7 @@ class GuidedAlignmentConfig(BaseModel):
 
 
 def stride_problem(stride: int | None, block: int | None, max_length: int) -> str | None:
-    """Return why a language model's windows cannot begin `stride` tokens apart; None where they can.
+    """Return why a language model's windows cannot begin `stride` tokens apart; None if they can.
 
     Args:
         stride: distance of windows, in tokens; None for the default.

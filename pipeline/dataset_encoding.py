@@ -116,7 +116,7 @@ def _encode_chunks(
     drop_refused_images: bool,
     cluster: ClusterEncoder | None,
 ) -> Iterator[ExampleChunk]:
-    """The examples of a corpus, encoded. drop: whether images that are refused are left out."""
+    """The examples of a corpus, encoded. drop_refused_images: leave out images that are refused."""
     if image_writer is not None:
         found = read_images(corpus, read_rows, online=data.online, on_skipped=image_writer.report.add_skipped)
         yield from encode_images(

@@ -6,7 +6,7 @@ from tfm.pipeline.training_config import TrainingConfig
 
 
 def guided_alignment_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
-    """Why no head can be trained to align; None where one can, or is not to be.
+    """Why no head can be trained to align; None if one can, or is not to be.
 
     Args:
         training: the [training] part of a recipe.

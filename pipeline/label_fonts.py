@@ -12,13 +12,13 @@ MAX_FONTS = 5  # a picture is seldom of more scripts
 
 
 def font_rc_params(texts: Iterable[str]) -> dict[str, Any]:
-    """The settings for matplotlib's `rc_context` with which texts are drawn; none where its own font has them all."""
+    """The settings for matplotlib's `rc_context` with which texts are drawn; none if its own font has them all."""
     families, _ = _choose_fonts(frozenset("".join(texts)))
     return {"font.family": list(families)} if len(families) > 1 else {}
 
 
 def missing_glyphs_warning(file: Path, texts: Iterable[str]) -> str | None:
-    """Return the warning that characters of the texts in a picture are drawn as boxes; None where none is.
+    """Return the warning that characters of the texts in a picture are drawn as boxes; None if none is.
 
     An SVG holds its texts, and the program that shows it chooses the fonts.
     """

@@ -8,7 +8,7 @@ LAYERED_ARCHITECTURES = ("transformer", "decoder_only", "encoder_only")
 
 
 def recompute_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
-    """Why the layers of a model cannot be computed again; None where they can, or are not to be.
+    """Why the layers of a model cannot be computed again; None if they can, or are not to be.
 
     Args:
         training: the [training] part of a recipe.
@@ -20,7 +20,7 @@ def recompute_problem(training: TrainingConfig, model: ModelConfig) -> str | Non
 
 
 def muon_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
-    """Why Muon cannot train a model; None where it can, or another optimizer is to.
+    """Why Muon cannot train a model; None if it can, or another optimizer is to.
 
     Args:
         training: the [training] part of a recipe.
@@ -40,7 +40,7 @@ def muon_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
 
 
 def sharding_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
-    """Why the parameters of a training cannot be sharded; None where they can, or are not to be.
+    """Why the parameters of a training cannot be sharded; None if they can, or are not to be.
 
     Args:
         training: the [training] part of a recipe.

@@ -71,7 +71,7 @@ def reserve_control_tokens(config: TokenizerConfig, count: int) -> TokenizerConf
 def make_trainers(
     config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()
 ) -> dict[str, AnyTokenizerTrainer]:
-    """Return the trainer of each side's tokenizer. Raises RecipeError where the languages cannot be clustered as
+    """Return the trainer of each side's tokenizer. Raises RecipeError if the languages cannot be clustered as
     said.
     """
     if (problem := config.languages_problem(languages)) is not None:

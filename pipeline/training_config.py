@@ -228,7 +228,7 @@ class TrainingConfig(BaseModel):
         return self.accumulate * times
 
     def adaptive_softmax_problem(self) -> str | None:
-        """Why a model with an adaptive softmax cannot be trained so; None where it can."""
+        """Why a model with an adaptive softmax cannot be trained so; None if it can."""
         if self.r_drop is not None:
             return (
                 f"training.r_drop = {self.r_drop} compares the probabilities of every piece, which model.adaptive "
@@ -242,7 +242,7 @@ class TrainingConfig(BaseModel):
         )
 
     def batch_norm_problem(self, key: str = "model.normalization", num_processes: int = 1) -> str | None:
-        """Why a model with batch norm, whose statistics are of one batch, cannot be trained so; None where it can.
+        """Why a model with batch norm, whose statistics are of one batch, cannot be trained so; None if it can.
 
         Args:
             key: the key by which the model has it.

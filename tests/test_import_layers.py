@@ -93,7 +93,7 @@ FOLDERS = {
             "config",
             "corpus_config",
             "image_config",
-            "table_keys",
+            "corpus_keys",
             "errors",
             "credentials",
         ),

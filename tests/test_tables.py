@@ -8,7 +8,8 @@ import pytest
 
 from tests.cli.user import tfm
 from tfm.cli.options import DeviceName
-from tfm.data.corpus_config import COLUMNS_BY_FORMAT, GENERATOR_PARAMETERS, CorpusConfig, Format, GeneratorName
+from tfm.data.corpus_config import COLUMNS_BY_FORMAT, CorpusConfig, Format
+from tfm.data.corpus_keys.built_in_corpora import GENERATOR_PARAMETERS, GeneratorName
 from tfm.model.config import (
     SUPPORTED_TASKS,
     ActivationName,

@@ -38,10 +38,10 @@ class CodePoints(Tokenizer):
     """Text to the numbers of its characters and back. languages: codes of ISO 639-3, as `with_languages` has them."""
 
     def __init__(self, normalizer: Normalizer, languages: Sequence[str] = ()) -> None:
-        self._whole = tokenizers.Tokenizer(
+        self._backend = tokenizers.Tokenizer(
             models.WordLevel({each: i for i, each in enumerate(SPECIAL_TOKENS)}, SPECIAL_TOKENS[1])
         )
-        self._whole.normalizer = normalizer
+        self._backend.normalizer = normalizer
         self._languages = tuple(languages)
         self._prefix_ids: tuple[int, ...] = ()
         self.vocab_size = len(SPECIAL_TOKENS) + NUM_CODE_POINTS + len(self._languages)
@@ -64,7 +64,7 @@ class CodePoints(Tokenizer):
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
-        whole = json.loads(self._whole.to_str())
+        whole = json.loads(self._backend.to_str())
         model = {"type": MODEL_TYPE, "languages": list(self._languages)}
         document = {"version": whole["version"], "normalizer": whole["normalizer"], "model": model}
         file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -107,12 +107,12 @@ class CodePoints(Tokenizer):
     @cached_property
     def _normalizer_of_continued_text(self) -> Callable[[str], str]:
         """The normal form of a word that is not the first of its text, given with the space before it."""
-        normalizer = make_backend_keeping_leading_space(self._whole).normalizer
+        normalizer = make_backend_keeping_leading_space(self._backend).normalizer
         return lambda text: text if normalizer is None else str(normalizer.normalize_str(text))
 
     @cached_property
     def languages(self) -> dict[str, int]:
-        """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
+        """The ids of the languages that its texts may be translated into, by code; none if it knows of none."""
         return {each: len(SPECIAL_TOKENS) + NUM_CODE_POINTS + number for number, each in enumerate(self._languages)}
 
     @cached_property
@@ -122,8 +122,8 @@ class CodePoints(Tokenizer):
 
     def with_languages(self, *languages: str) -> "CodePoints":
         """The same tokenizer with tokens of these languages, behind all characters."""
-        assert self._whole.normalizer is not None
-        return CodePoints(self._whole.normalizer, [*self._languages, *sorted(set(languages) - {*self._languages})])
+        assert self._backend.normalizer is not None
+        return CodePoints(self._backend.normalizer, [*self._languages, *sorted(set(languages) - {*self._languages})])
 
     def with_tags(self, *tags: str) -> NoReturn:
         """Raise ValueError: behind the characters are languages alone."""
@@ -150,7 +150,7 @@ class CodePoints(Tokenizer):
         return [self.decode(ids) for ids in batch]
 
     def piece(self, token_id: int) -> str:
-        """The character or control token that has an id. Raises ValueError where none has it."""
+        """The character or control token that has an id. Raises ValueError if none has it."""
         if not 0 <= token_id < self.vocab_size:
             raise ValueError(f"no piece has id {token_id}; the vocabulary has {self.vocab_size}")
         if token_id < len(SPECIAL_TOKENS):
@@ -182,7 +182,7 @@ def _code_points(normalized: str) -> NDArray[np.int32]:
 
 
 def _parse_normalizer(normalizer_json: object) -> Normalizer:
-    """A normalizer as tokenizer.json has it. Raises ValueError where it is none."""
+    """A normalizer as tokenizer.json has it. Raises ValueError if it is none."""
     whole = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
     try:
         found: Normalizer | None = tokenizers.Tokenizer.from_str(

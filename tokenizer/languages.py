@@ -77,7 +77,7 @@ ISO_639_3 = dict(pair.split(":") for pair in _ISO_639_PAIRS.split())
 
 
 def to_iso_639_3(code: str) -> str | None:
-    """Return the code of ISO 639-3 of a model's own code such as deu, deu_Latn, de_DE or de; None where not known."""
+    """Return the code of ISO 639-3 of a model's own code such as deu, deu_Latn, de_DE or de; None if not known."""
     language = code.partition("_")[0]
     return language if len(language) == 3 else ISO_639_3.get(language)
 

@@ -56,7 +56,7 @@ class Tokenizer:
         backend.encode_special_tokens = True
         backend.no_padding()
         backend.no_truncation()  # a text is encoded as it is, and whole
-        self._whole = backend
+        self._backend = backend
         self._prefix_ids: tuple[int, ...] = ()  # of languages and tags, before each text that has pieces
         self.vocab_size = num_ids(backend)
         self._all_numbered = self.vocab_size == len(vocabulary)
@@ -93,12 +93,12 @@ class Tokenizer:
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
-        file.write_bytes((self._whole.to_str(pretty=True) + "\n").encode())
+        file.write_bytes((self._backend.to_str(pretty=True) + "\n").encode())
 
     @property
     def document(self) -> dict[str, Any]:
         """The content of tokenizer.json, anew each time."""
-        found: dict[str, Any] = json.loads(self._whole.to_str())
+        found: dict[str, Any] = json.loads(self._backend.to_str())
         return found
 
     def encode(self, text: str) -> list[int]:
@@ -107,14 +107,14 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, in parallel."""
-        found = encode_batch_ids(self._whole, texts)
+        found = encode_batch_ids(self._backend, texts)
         if not self._all_numbered:
             found = [replace_unnumbered_ids_by_unk(ids, self.vocab_size) for ids in found]
         return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
 
     def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the first character that it stands for and the one after the last."""
-        found = self._whole.encode(text, add_special_tokens=False)
+        found = self._backend.encode(text, add_special_tokens=False)
         ids = found.ids if self._all_numbered else replace_unnumbered_ids_by_unk(found.ids, self.vocab_size)
         return [(number, *span) for number, span in zip(ids, found.offsets, strict=True)]
 
@@ -135,23 +135,23 @@ class Tokenizer:
 
     @cached_property
     def languages(self) -> dict[str, int]:
-        """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
-        return language_ids(self._whole)
+        """The ids of the languages that its texts may be translated into, by code; none if it knows of none."""
+        return language_ids(self._backend)
 
     @cached_property
     def has_source_language(self) -> bool:
         """Whether the languages of both texts are told: a source begins with the target's and its own."""
-        return has_source_language(self._whole)
+        return has_source_language(self._backend)
 
     @cached_property
     def sentinels(self) -> tuple[int, ...]:
         """The ids of the tokens that stand for hidden spans, the first for the first of a text; may be empty."""
-        return sentinel_ids(self._whole)
+        return sentinel_ids(self._backend)
 
     @cached_property
     def tags(self) -> dict[str, int]:
         """The ids of the tags that say what kind of training text a source is of, by their spelling; may be empty."""
-        return tag_ids(self._whole)
+        return tag_ids(self._backend)
 
     @property
     def control_ids(self) -> set[int]:
@@ -161,7 +161,7 @@ class Tokenizer:
     def select_tag(self, tag: str) -> "Tokenizer":
         """The same tokenizer for sources of a kind: its tag is before each text with pieces, behind its languages.
 
-        Raises KeyError where it does not have the tag.
+        Raises KeyError if it does not have the tag.
         """
         other = copy.copy(self)
         other._prefix_ids = (*self._prefix_ids, self.tags[tag])
@@ -170,18 +170,18 @@ class Tokenizer:
     def with_tags(self, *tags: str) -> "Tokenizer":
         """The same tokenizer with tags behind its pieces.
 
-        Raises ValueError where pieces that have no number are behind them already.
+        Raises ValueError if pieces that have no number are behind them already.
         """
         if not self._all_numbered and {*tags} - self.tags.keys():
             raise ValueError(f"cannot have tags behind its pieces ({', '.join(tags)})")
-        whole = tokenizers.Tokenizer.from_str(self._whole.to_str())
+        whole = tokenizers.Tokenizer.from_str(self._backend.to_str())
         add_tags(whole, tags)
         return Tokenizer(whole).with_original_ids(self.original_ids)
 
     def select_target_language(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
-        source: their own language, where it `has_source_language`. Raises KeyError where it does not have a language.
+        source: their own language, where it `has_source_language`. Raises KeyError if it does not have a language.
         """
         other = copy.copy(self)
         other._prefix_ids = tuple(
@@ -197,37 +197,37 @@ class Tokenizer:
     def with_languages(self, *languages: str) -> "Tokenizer":
         """The same tokenizer with tokens of these languages, behind its pieces.
 
-        Raises ValueError where pieces that have no number are behind them already.
+        Raises ValueError if pieces that have no number are behind them already.
         """
         if not self._all_numbered and {*languages} - self.languages.keys():
             raise ValueError(f"cannot have more languages than its own: {', '.join(self.languages) or 'none'}")
-        whole = tokenizers.Tokenizer.from_str(self._whole.to_str())
+        whole = tokenizers.Tokenizer.from_str(self._backend.to_str())
         add_languages(whole, languages)
         return Tokenizer(whole).with_original_ids(self.original_ids)
 
     @cached_property
     def _word_segmentations(self) -> WordSegmentations:
-        return WordSegmentations(self._whole)
+        return WordSegmentations(self._backend)
 
     @cached_property
     def _word_encoder(self) -> WordEncodingCache | None:
-        return WordEncodingCache(self._whole) if encodes_words_independently(self._whole) else None
+        return WordEncodingCache(self._backend) if encodes_words_independently(self._backend) else None
 
     @cached_property
     def is_word_level(self) -> bool:
         """Whether the pieces are whole words between spaces (kind `word`), such as phones."""
-        return isinstance(self._whole.model, WordLevel) and encodes_words_independently(self._whole)
+        return isinstance(self._backend.model, WordLevel) and encodes_words_independently(self._backend)
 
     @cached_property
     def label_kind(self) -> LabelKind | None:
         """The kind of names that the pieces are (`tokenizer.labels`), labels of texts or tags of words, or None."""
-        return find_label_kind(self._whole)
+        return find_label_kind(self._backend)
 
     def sampler(
         self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None
     ) -> SegmentationSampler | None:
-        """The sampler that draws other pieces of the same text; None where no value is given for its kind."""
-        model = single_word_model_json(self._whole)
+        """The sampler that draws other pieces of the same text; None if no value is given for its kind."""
+        model = single_word_model_json(self._backend)
         control = self.control_ids
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
         found: SegmentationSampler | None = None
@@ -240,24 +240,24 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""
-        return self._whole.decode(ids, skip_special_tokens=True)
+        return self._backend.decode(ids, skip_special_tokens=True)
 
     def decode_batch(self, batch: Sequence[Sequence[int]]) -> list[str]:
         """The texts of many lists of ids, in parallel."""
-        return self._whole.decode_batch(batch, skip_special_tokens=True)
+        return self._backend.decode_batch(batch, skip_special_tokens=True)
 
     def normalize(self, text: str) -> str:
         """The text as decoding returns it."""
         text = replace_surrogates(text)
-        return text if self._whole.normalizer is None else self._whole.normalizer.normalize_str(text)
+        return text if self._backend.normalizer is None else self._backend.normalizer.normalize_str(text)
 
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text as the vocabulary spells them; an unknown one is `<unk>`."""
         return [self.piece(number) for number in self.encode(text)]
 
     def piece(self, token_id: int) -> str:
-        """The piece that has an id, as the vocabulary spells it. Raises ValueError where no piece has it."""
-        piece = self._whole.id_to_token(token_id)
+        """The piece that has an id, as the vocabulary spells it. Raises ValueError if no piece has it."""
+        piece = self._backend.id_to_token(token_id)
         if piece is None:
             raise ValueError(f"no piece has id {token_id}; the vocabulary has {self.vocab_size}")
         return piece
@@ -266,7 +266,7 @@ class Tokenizer:
         """The text that a piece stands for inside of a text, with the space before it if it brings one."""
         piece = self.piece(token_id)
         # The decoder drops the space of the first piece: an empty one goes before.
-        return piece if self._whole.decoder is None else self._whole.decoder.decode(["", piece])
+        return piece if self._backend.decoder is None else self._backend.decoder.decode(["", piece])
 
     def longest_pieces(self, count: int) -> list[str]:
         """The `count` longest pieces as they stand inside of a text, without control tokens; of equals by spelling."""
@@ -280,7 +280,7 @@ class Tokenizer:
         The unknown piece does where whole words are unknown (kinds `word` and `wordpiece`).
         """
         begins = [self.surface(number).startswith(" ") for number in range(self.vocab_size)]
-        begins[UNK_ID] = isinstance(self._whole.model, (WordLevel, WordPiece))
+        begins[UNK_ID] = isinstance(self._backend.model, (WordLevel, WordPiece))
         return begins
 
 

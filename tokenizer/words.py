@@ -44,7 +44,7 @@ class WordEncodingCache:
     """Texts to ids by their words. Made for one tokenizer for which `encodes_words_independently` holds."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        self._whole, self._later = backend, make_backend_keeping_leading_space(backend)
+        self._backend, self._later = backend, make_backend_keeping_leading_space(backend)
         self._clear_cache()
 
     def _clear_cache(self) -> None:
@@ -68,7 +68,7 @@ class WordEncodingCache:
         if 2 * len(new) > len(words):  # words that do not come again are faster encoded in their lines
             for word in new:
                 del self._numbers[word]
-            return flatten(encode_batch_ids(self._whole, texts))
+            return flatten(encode_batch_ids(self._backend, texts))
         if new:
             self._encode_new_words(new)
         return self._gather_cached_ids(numbers)
@@ -76,7 +76,7 @@ class WordEncodingCache:
     def _encode_new_words(self, words: Sequence[str]) -> None:
         """Remember the ids of the words that got their numbers last."""
         is_first = np.array([word.startswith("\n") for word in words])
-        first = iter(encode_batch_ids(self._whole, [word[1:] for word in words if word.startswith("\n")]))
+        first = iter(encode_batch_ids(self._backend, [word[1:] for word in words if word.startswith("\n")]))
         later = iter(encode_batch_ids(self._later, [" " + word for word in words if not word.startswith("\n")]))
         ids, lengths = flatten([next(first) if each else next(later) for each in is_first])
         self._ids = np.concatenate([self._ids, ids])

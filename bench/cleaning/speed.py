@@ -10,7 +10,7 @@ import typer
 
 from bench.options import Json, Rounds
 
-PEER = Path(__file__).parent.parent / "peers" / "clean_opusfilter.py"
+PEER = Path(__file__).parent.parent / "peers" / "corpora" / "clean_opusfilter.py"
 OFF = ("controls", "empty", "length", "ratio", "copies", "letters", "overlap", "duplicates")
 """Rules that are used by default; each set names its own."""
 CHEAP = {

@@ -12,7 +12,7 @@ from bench.options import Json, Predict, Rounds, add_predictions
 if TYPE_CHECKING:
     from bench.processes import FinishedProcess
 
-BARE_LOOP = Path(__file__).parent.parent / "peers" / "bare_loop.py"
+BARE_LOOP = Path(__file__).parent.parent / "peers" / "corpora" / "bare_loop.py"
 VOCAB_SIZE = 8000
 MIN_PAIRS = 10_000
 

@@ -13,7 +13,7 @@ from bench.options import Json, Predict, Rounds, add_predictions
 if TYPE_CHECKING:
     from bench.compare import Figures
 
-PEERS = Path(__file__).parent.parent / "peers"
+PEERS_FOLDER = Path(__file__).parent.parent / "peers" / "corpora"
 
 
 def tokenize(
@@ -87,5 +87,5 @@ def measure_peer(asked: dict[str, object], name: str, python: Path) -> "Figures"
 
     from bench.processes import run
 
-    done = run([python.expanduser(), PEERS / f"tokenize_{name}.py"], text=dumps(asked))
+    done = run([python.expanduser(), PEERS_FOLDER / f"tokenize_{name}.py"], text=dumps(asked))
     return {**done.answer(), "peak": done.peak}

@@ -17,7 +17,8 @@ from bench.options import Device, Json, Predict, Rounds, add_predictions
 if TYPE_CHECKING:
     from bench.compare import Contestant, Figures
 
-PROGRAMS = {"tfm": "bench.decoding.decode_tfm", "ctranslate2": "bench.peers.decode_ctranslate2"}
+PEERS_FOLDER = Path(__file__).parent.parent / "peers" / "decoding"
+PROGRAMS = {"tfm": "bench.decoding.decode_tfm", "ctranslate2": "bench.peers.decoding.decode_ctranslate2"}
 PEER_METAVAR = "ctranslate2 or huggingface=VENV"
 
 
@@ -113,7 +114,7 @@ def parse_peers(against: Sequence[str]) -> dict[str, Path | None]:
 
 
 def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
-    """What Hugging Face is told: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
+    """Make the request to Hugging Face: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
     from bench.training.workload import ModelSize
     from tfm.data.artifact_tokenizers import load_tokenizer_pair
     from tfm.model.config import ModelConfig
@@ -137,7 +138,6 @@ def make_contestant(
     """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
     from bench.compare import Contestant
     from bench.processes import run, run_module
-    from bench.training.baselines import PEERS_FOLDER
     from bench.training.workload import venv_python
 
     def once() -> "Figures":

@@ -14,6 +14,7 @@ from bench.options import Device, Json, Predict, Rounds, add_predictions
 if TYPE_CHECKING:
     from bench.compare import Contestant, Figures
 
+PEERS_FOLDER = Path(__file__).parent.parent / "peers" / "decoding"
 PEERS = {"huggingface": "generate_huggingface", "ctranslate2": "generate_ctranslate2"}
 
 
@@ -75,7 +76,6 @@ def make_contestant(name: str, asked: dict[str, Any], venv: Path | None) -> "Con
     """One that generates in a process of its own; venv: the environment of a peer, where it is not ours."""
     from bench.compare import Contestant
     from bench.processes import run, run_module
-    from bench.training.baselines import PEERS_FOLDER
     from bench.training.workload import venv_python
 
     def once() -> "Figures":
@@ -83,7 +83,7 @@ def make_contestant(name: str, asked: dict[str, Any], venv: Path | None) -> "Con
             command = [venv_python(venv), PEERS_FOLDER / f"{PEERS[name]}.py"]
             done = run(command, text=json_module.dumps(asked))
         elif name in PEERS:
-            done = run_module(f"bench.peers.{PEERS[name]}", asked)
+            done = run_module(f"bench.peers.decoding.{PEERS[name]}", asked)
         else:
             done = run_module(
                 "bench.decoding.generate_tfm", asked | {"engine": "numpy" if name == "tfm numpy" else "torch"}

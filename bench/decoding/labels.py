@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 PROGRAMS = {
     "tfm": "bench.decoding.labels_tfm",
-    "onnxruntime": "bench.peers.labels_onnxruntime",
-    "huggingface": "bench.peers.labels_huggingface",
+    "onnxruntime": "bench.peers.decoding.labels_onnxruntime",
+    "huggingface": "bench.peers.decoding.labels_huggingface",
 }
 FORMATS = {"onnxruntime": "onnx", "huggingface": "huggingface"}
 

@@ -62,7 +62,7 @@ def serve(
         asyncio.run(ask_all(port, lines[:WARM_UP_LINES], clients))
         if against is not None:
             run_tfm("export", model, "--to", "ctranslate2", "--out", folder / "engine")
-            command = [sys.executable, "-m", "bench.peers.serve_ctranslate2", str(folder / "engine")]
+            command = [sys.executable, "-m", "bench.peers.decoding.serve_ctranslate2", str(folder / "engine")]
             rival, _ = stack.enter_context(running_server([*command, str(workers), str(beam)], folder / "peer"))
             asyncio.run(ask_all(rival, lines[:WARM_UP_LINES], clients))
         for number in range(rounds):

@@ -129,7 +129,7 @@ Table = tuple[str, list[str], list[list[object]]]
 
 
 def make_tables(found: Mapping[str, Figures], lengths: Sequence[int], window: int, reach: int) -> list[Table]:
-    """What theory says beside the exponents found; milliseconds; MiB."""
+    """Tables of the exponents, measured and of theory; of milliseconds; of MiB."""
     theory = make_layers(window, reach)
     columns = ["layer", "operations", "sequential", "longest path", "time grows as", "memory grows as"]
     rows: list[list[object]] = []

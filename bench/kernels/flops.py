@@ -35,7 +35,7 @@ GATED_ACTIVATIONS = ("glu", "swiglu")
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """What a text has to be computed on: tokens of both sides, and pairs of positions that may see each other."""
+    """Counts that give a text's FLOP: tokens of both sides, and pairs of positions that may attend to each other."""
 
     source: int
     target: int
@@ -125,7 +125,7 @@ def _matrices(config: ModelConfig) -> int:
 
 
 def _widen(config: ModelConfig, dim: int) -> int:
-    """Of embeddings to what is left of a stack's width beside positions."""
+    """FLOP of the layer that widens embeddings to the part of a stack's width that positions leave."""
     left = dim - dim // 2 if config.positions_join == "concatenate" else dim
     given = config.embedding_dim or dim
     return 0 if given == left else given * left

@@ -18,7 +18,7 @@ from bench.training.workload import SEED, ModelSize, RecurrentSize, Workload, se
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig
 
-PEERS_FOLDER = Path(__file__).parent.parent / "peers"
+PEERS_FOLDER = Path(__file__).parent.parent / "peers" / "training"
 NEVER_STEP = 10**6
 EOLE_CONFIGS = {"transformer": "train_eole.yaml", "recurrent": "train_eole_recurrent.yaml"}
 """By architecture."""
@@ -63,7 +63,7 @@ def measure_plain(work: Workload, pieces: Path, venv: Path | None) -> Figures:
     """torch's own layers in a plain loop, run by our own Python on our batches."""
     asked: dict[str, Any] = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps}
     asked |= {"size": asdict(model_size(work)), "device": work.device, "architecture": work.model.architecture}
-    done = run_module("bench.peers.train_plain", asked)
+    done = run_module("bench.peers.training.train_plain", asked)
     return {**done.answer(), "peak": done.peak}
 
 
@@ -73,7 +73,9 @@ def measure_huggingface(work: Workload, pieces: Path, venv: Path | None) -> Figu
     asked |= {"sentences": work.sentences_a_batch(), "size": asdict(model_size(work)), "device": work.device}
     with TemporaryDirectory() as folder:
         done = run(
-            [venv_python(venv), PEERS_FOLDER / "train_huggingface.py"], folder=Path(folder), text=json.dumps(asked)
+            [venv_python(venv), PEERS_FOLDER / "train_huggingface.py"],
+            folder=Path(folder),
+            text=json.dumps(asked),
         )
     return {**done.answer(), "peak": done.peak}
 

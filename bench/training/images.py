@@ -84,7 +84,7 @@ def check_model(model: "ModelConfig") -> None:
 
 
 def images_a_batch(work: "Workload") -> int:
-    """How many our batches hold on average. Raises RecipeError where sources are not images."""
+    """The mean number of images in our batches. Raises RecipeError if sources are not images."""
     import numpy as np
 
     from tfm.data.batching.buckets import make_batches
@@ -117,5 +117,5 @@ def measure_plain(work: "Workload", size: int, workers: int) -> "Figures":
 
     asked = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps, "images": size}
     asked |= {"model": work.model.model_dump(mode="json"), "vocab": work.vocab, "workers": workers}
-    done = run_module("bench.peers.train_images", {**asked, "smoothing": work.config.label_smoothing})
+    done = run_module("bench.peers.training.train_images", {**asked, "smoothing": work.config.label_smoothing})
     return {**done.answer(), "peak": done.peak}

@@ -17,7 +17,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.tokenizer.special import EOS_ID
 
-PROGRAM = Path(__file__).parent.parent / "peers" / "train_huggingface_texts.py"
+PROGRAM = Path(__file__).parent.parent / "peers" / "training" / "train_huggingface_texts.py"
 IGNORED_LABEL = -100
 EXAMPLES = "examples.jsonl"
 MAX_CANINE_HASHES = 16
@@ -70,7 +70,7 @@ def measure_plain_gpt(work: Workload, folder: Path, place: Path | None) -> Figur
     asked: dict[str, Any] = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps, "size": size}
     asked |= {"windows": windows_a_batch(work), "device": work.device}
     done = run_module(
-        "bench.peers.train_plain_gpt", asked | {"repository": None if place is None else str(place.resolve())}
+        "bench.peers.training.train_plain_gpt", asked | {"repository": None if place is None else str(place.resolve())}
     )
     return {**done.answer(), "peak": done.peak}
 

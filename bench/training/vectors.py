@@ -12,7 +12,7 @@ from bench.options import Json, Predict, Rounds, add_predictions
 if TYPE_CHECKING:
     from bench.compare import Figures
 
-PEER = Path(__file__).parent.parent / "peers" / "vectors_gensim.py"
+PEER = Path(__file__).parent.parent / "peers" / "training" / "vectors_gensim.py"
 
 
 def vectors(

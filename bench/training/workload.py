@@ -28,7 +28,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class ModelSize:
-    """What a peer is told of the model: as many encoder as decoder layers, one width, one dropout."""
+    """The size of the model that a peer builds: as many encoder as decoder layers, one width, one dropout."""
 
     layers: int
     dim: int

@@ -85,10 +85,10 @@ def align(
 
     With --gold, or of `grammar`: the alignment error rate of each head, or of the one that is chosen.
     """
-    pairs, wanted = _read_pairs(source, target, gold, as_json=as_json)
-    if gold is not None and wanted is not None:
-        _warn_of_other_origin(gold, wanted)
-    if wanted is not None:
+    pairs, gold_links = _read_pairs(source, target, gold, as_json=as_json)
+    if gold is not None and gold_links is not None:
+        _warn_of_other_origin(gold, gold_links)
+    if gold_links is not None:
         reason = "is for alignments, and error rates are printed: their table has the best head first"
         reject_flags({"--reverse": reverse, "--symmetrize": symmetrize, "--heads": heads}, reason)
     if reverse is None:
@@ -105,9 +105,9 @@ def align(
     aligner, problems = WordAligner(loaded), SourceProblems()
     pairs = problems.count_while_iterating(loaded.source_tokenizer, pairs, lambda pair: pair.source)
     chosen = aligner.choose_head(layer, head, shifted=shifted)
-    if wanted is not None:
+    if gold_links is not None:
         is_given = layer is not None or head is not None or shifted
-        _print_error_rates(aligner, list(pairs), wanted, [chosen] if is_given else aligner.heads(), as_json=as_json)
+        _print_error_rates(aligner, list(pairs), gold_links, [chosen] if is_given else aligner.heads(), as_json=as_json)
     elif reverse is None:
         _print_links(aligner, pairs, chosen)
     else:

@@ -89,7 +89,7 @@ def attend(
     if sentence is None:
         if not head_report:
             raise typer.BadParameter("give it, or --head-report FILE", param_hint="SENTENCE")
-        alone = {
+        sentence_flags = {
             "--target": target,
             "--png": png,
             "--alignments": alignments,
@@ -97,15 +97,11 @@ def attend(
             "--layer": layer,
             "--head": head,
         }
-        reject_flags(alone, "it applies to one sentence: give SENTENCE")
+        reject_flags(sentence_flags, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors, write_bytes_atomically
-    from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
-    from tfm.pipeline.attention_page.image_reading import trace_image_file
     from tfm.pipeline.attention_page.picture import choose_view
-    from tfm.pipeline.attention_page.reading import trace_text as attend_to
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if out is None and sentence is not None and png is None and alignments is None and not as_json:
@@ -115,12 +111,7 @@ def attend(
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)
-    trace = None
-    if sentence is not None and loaded.images is not None:
-        trace = trace_image_file(loaded, Path(sentence), target, decoding)
-    elif sentence is not None:
-        trace = attend_to(loaded, sentence, target, decoding)
-        warn_of_unknown_sources(source_tokenizer_of(loaded), [sentence], reporter)
+    trace = None if sentence is None else _trace_attention(loaded, sentence, target, decoding, reporter)
     view = None if trace is None else choose_view(trace, kind, layer, head)
     report = _measure_heads(loaded, head_report, decoding, reporter) if head_report else None
     if as_json:
@@ -137,11 +128,31 @@ def attend(
             write_bytes_atomically(alignments, _draw_alignment(loaded, trace, layer, head))
         reporter.line(f"written: {alignments}")
     if png is not None and trace is not None and view is not None:
-        from tfm.pipeline.attention_page.picture import token_labels
-        from tfm.pipeline.label_fonts import missing_glyphs_warning
+        _warn_of_missing_glyphs(png, trace, view, reporter)
 
-        if (warning := missing_glyphs_warning(png, token_labels(trace, view))) is not None:
-            reporter.warn(warning)
+
+def _trace_attention(
+    loaded: "LoadedModel", sentence: str, target: str | None, decoding: "DecodingConfig", reporter: "Reporter"
+) -> "AttentionTrace":
+    """Read a sentence, or an image file, with a warning of characters that the vocabulary lacks."""
+    from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
+    from tfm.pipeline.attention_page.image_reading import trace_image_file
+    from tfm.pipeline.attention_page.reading import trace_text
+    from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
+
+    if loaded.images is not None:
+        return trace_image_file(loaded, Path(sentence), target, decoding)
+    trace = trace_text(loaded, sentence, target, decoding)
+    warn_of_unknown_sources(source_tokenizer_of(loaded), [sentence], reporter)
+    return trace
+
+
+def _warn_of_missing_glyphs(png: Path, trace: "AttentionTrace", view: "AttentionView", reporter: "Reporter") -> None:
+    from tfm.pipeline.attention_page.picture import token_labels
+    from tfm.pipeline.label_fonts import missing_glyphs_warning
+
+    if (warning := missing_glyphs_warning(png, token_labels(trace, view))) is not None:
+        reporter.warn(warning)
 
 
 def _measure_heads(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from tfm.pipeline.comparison.metric_tests import SignificanceResults
     from tfm.pipeline.comparison.runs import Comparison
     from tfm.pipeline.comparison.tables.columns import Column
+
+
+class OutputFlags(NamedTuple):
+    """The forms in which a comparison is given: a page, Markdown, LaTeX, JSON, or tables for a terminal."""
+
+    html: Path | None
+    markdown: bool
+    latex: bool
+    as_json: bool
 
 
 def compare(
@@ -88,52 +97,54 @@ def compare(
     from tfm.pipeline.comparison.tables.columns import all_metrics, match_metric_names
     from tfm.pipeline.label_fonts import missing_glyphs_warning
 
+    flags = OutputFlags(html, markdown, latex, as_json)
     for file in filter(None, (plot, html)):
         check_file_is_writable(file)
     if reference or source is not None or are_outputs(runs):
         reject_flags(
-            {"--test": test, "--each": each, "--plot": plot}, "is of runs: outputs have one test set and no training"
+            {"--test": test, "--each": each, "--plot": plot},
+            "applies to runs: outputs have one test set and no training",
         )
-        _compare_outputs(
-            runs, source, reference or [], baseline, metric or [], sort, sets, (html, markdown, latex, as_json)
-        )
+        _compare_outputs(runs, source, reference or [], baseline, metric or [], sort, sets, flags)
         return
     reject_flags({"--set": sets}, "is for outputs: a run was scored by its recipe")
-    found = compare_runs(
+    comparison = compare_runs(
         runs, sort, baseline=baseline, test=test, group_runs=one_row_per_run if each else group_by_seed
     )
-    metrics = match_metric_names(metric or [], found)
+    metrics = match_metric_names(metric or [], comparison)
     if plot is not None:
-        draw_curves(found.runs, plot)
+        draw_curves(comparison.runs, plot)
     reporter = make_reporter()
-    if plot is not None and (warning := missing_glyphs_warning(plot, (run.name for run in found.runs))) is not None:
+    if (
+        plot is not None
+        and (warning := missing_glyphs_warning(plot, (run.name for run in comparison.runs))) is not None
+    ):
         reporter.warn(warning)
-    tested = run_significance_tests(
-        found, all_metrics(found) if as_json and not metric else metrics, reporter, each_run=as_json
+    significance = run_significance_tests(
+        comparison, all_metrics(comparison) if as_json and not metric else metrics, reporter, each_run=as_json
     )
-    _show_and_write_comparison(found, tested, metrics, (html, markdown, latex, as_json))
+    _show_and_write_comparison(comparison, significance, metrics, flags)
 
 
 def _show_and_write_comparison(
     comparison: "Comparison",
     significance: "SignificanceResults",
     metrics: Sequence[str],
-    html_markdown_latex_json: tuple[Path | None, bool, bool, bool],
+    flags: OutputFlags,
 ) -> None:
-    """Print a comparison, and write its page; shown: the page, and whether as Markdown, LaTeX or JSON."""
+    """Print a comparison, and write its page."""
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.comparison.tables.as_json import comparison_as_json as all_of
-    from tfm.pipeline.comparison.tables.latex import comparison_latex as in_latex
+    from tfm.pipeline.comparison.tables.as_json import comparison_as_json
+    from tfm.pipeline.comparison.tables.latex import comparison_latex
 
-    html, markdown, latex, as_json = html_markdown_latex_json
-    if as_json:
-        print_json(all_of(comparison, significance), indent=2)
-    elif latex:
-        print_data(in_latex(comparison, significance, metrics))
+    if flags.as_json:
+        print_json(comparison_as_json(comparison, significance), indent=2)
+    elif flags.latex:
+        print_data(comparison_latex(comparison, significance, metrics))
     else:
-        _print_comparison(comparison, significance, metrics, markdown=markdown)
-    if html is not None:
-        _write_page(comparison, significance, metrics, html)
+        _print_comparison(comparison, significance, metrics, markdown=flags.markdown)
+    if flags.html is not None:
+        _write_page(comparison, significance, metrics, flags.html)
     for look in significance.looked_at:
         make_reporter().line(str(look))
     for note in (*comparison.notes, *significance.notes):
@@ -148,7 +159,7 @@ def _compare_outputs(
     metrics: Sequence[str],
     sort: str | None,
     sets: list[str] | None,
-    html_markdown_latex_json: tuple[Path | None, bool, bool, bool],
+    flags: OutputFlags,
 ) -> None:
     """Compare outputs: score them, test them, enter the look, and show the result."""
     from tfm.cli.console import make_reporter
@@ -163,7 +174,7 @@ def _compare_outputs(
     )
     check_metrics(evaluation)
     reporter, outputs = make_reporter(), parse_outputs([*map(str, output_arguments)])
-    found = compare_outputs(
+    compared = compare_outputs(
         outputs,
         source=source,
         references=references,
@@ -172,15 +183,15 @@ def _compare_outputs(
         sort=sort,
         reporter=reporter,
     )
-    known = all_metrics(found.comparison)
-    external = [each.name for each in found.evaluation.external if each.name in known]
-    names = match_metric_names([*metrics, *external], found.comparison) if metrics else known
-    tested = run_significance_tests(found.comparison, names, reporter, systems=found.systems)
+    known = all_metrics(compared.comparison)
+    external = [each.name for each in compared.evaluation.external if each.name in known]
+    names = match_metric_names([*metrics, *external], compared.comparison) if metrics else known
+    significance = run_significance_tests(compared.comparison, names, reporter, systems=compared.systems)
     _show_and_write_comparison(
-        found.comparison,
-        replace(tested, looked_at=record_test_set_usage(found, outputs, reporter)),
+        compared.comparison,
+        replace(significance, looked_at=record_test_set_usage(compared, outputs, reporter)),
         names,
-        html_markdown_latex_json,
+        flags,
     )
 
 

@@ -185,7 +185,6 @@ def embed(options: EmbedOptions) -> None:
 
 def _check_options(options: EmbedOptions) -> None:
     """Raise BadParameter for options of word vectors that exclude each other, or lack what they need."""
-    of_file = values_by_flag(options, *FILE_OPTIONS)
     reject_flags(values_by_flag(options, "layer", "unit"), "it needs --text")
     if not (options.shows or options.out or options.picture):
         raise typer.BadParameter(
@@ -199,9 +198,9 @@ def _check_options(options: EmbedOptions) -> None:
     if not options.nearest:
         reject_flags(values_by_flag(options, "wordnet"), "it needs --nearest WORD")
     if not options.is_of_text:
-        reject_flags(of_file, "is of text files, and MODEL is none")
+        reject_flags(values_by_flag(options, *FILE_OPTIONS), "it needs a text file as MODEL")
         return
-    reject_flags(values_by_flag(options, "side", "pair", "device"), "is of models, and MODEL is a text file")
+    reject_flags(values_by_flag(options, "side", "pair", "device"), "it needs a model, and MODEL is a text file")
     if options.one_hot and not options.concordance:
         reject_flags(values_by_flag(options, "window"), "has no effect on one-hot vectors")
     if not (options.nearest or options.analogy or options.out or options.picture):
@@ -233,7 +232,7 @@ def _print_hidden_states(options: EmbedOptions, texts: list[str]) -> None:
 
 
 def _words_to_draw(options: EmbedOptions, vectors: "WordVectors") -> "Mapping[str, str] | None":
-    """The words of the picture, with the class of each; None where there is no picture."""
+    """The words of the picture, with the class of each; None if there is no picture."""
     from tfm.pipeline.inference.neighbours import frequent_words_without_class, read_word_classes
 
     if options.picture is None:
@@ -246,7 +245,7 @@ def _words_to_draw(options: EmbedOptions, vectors: "WordVectors") -> "Mapping[st
 def _output_files(
     vectors: "WordVectors", out: Path | None, picture: Path | None, class_by_word: "Mapping[str, str] | None"
 ) -> Iterator[tuple[Path, bytes]]:
-    """The files to write, with their contents. shown: the words of the picture, with the class of each."""
+    """The files to write, with their contents. class_by_word: the words of the picture, with the class of each."""
     import gzip
 
     from tfm.pipeline.inference.neighbours import draw_word_plot as drawn

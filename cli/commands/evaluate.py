@@ -93,7 +93,7 @@ def _score_final_tests(options: EvaluateOptions) -> ScoresJson:
 
 def _evaluate_contrast_or_choices(options: EvaluateOptions) -> ScoresJson:
     """Score which of some texts is likelier."""
-    others = {*FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "recipe", "sets"} - {
+    inapplicable_options = {*FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "recipe", "sets"} - {
         "model",
         "ensemble",
         "to",
@@ -102,7 +102,7 @@ def _evaluate_contrast_or_choices(options: EvaluateOptions) -> ScoresJson:
     option = "--choices" if options.contrast is None else "--contrast"
     both = options.contrast is not None and options.choices
     reject_flags(
-        {**values_by_flag(options, *sorted(others)), "--choices": both},
+        {**values_by_flag(options, *sorted(inapplicable_options)), "--choices": both},
         f"not allowed with {option}, which compares given texts",
     )
     if options.model is None:
@@ -179,7 +179,7 @@ def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
     from tfm.pipeline.stages.evaluate_files import evaluate_files
 
-    asked = {"decoding.beam": options.beam, "decoding.replace_unknown": options.replace_unknown or None}
+    decoding_flags = {"decoding.beam": options.beam, "decoding.replace_unknown": options.replace_unknown or None}
     return evaluate_files(
         config_section(EvaluationConfig, options.sets, options.evaluation_flags, other_sections=("decoding",)),
         hypotheses=options.hypotheses,
@@ -187,7 +187,7 @@ def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
         ensemble=[resolve_model_folder(each) for each in options.ensemble or ()],
         source=options.source,
         references=options.reference or [],
-        decoding=config_section(DecodingConfig, options.sets, asked, other_sections=("evaluation",)),
+        decoding=config_section(DecodingConfig, options.sets, decoding_flags, other_sections=("evaluation",)),
         prefix=options.prefix,
         prefixes=options.prefixes,
         forced=options.forced,

@@ -101,38 +101,31 @@ def generate(
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.inference.generation.generator import TextGenerator
 
-    asked = {each.partition("=")[0].strip() for each in sets or ()}
-    usual = [] if beam is not None or "decoding.beam" in asked else ["decoding.strategy=sample"]
-    config = config_section(DecodingConfig, [*usual, *(sets or ())], flags)
-    reader = None
+    set_keys = {each.partition("=")[0].strip() for each in sets or ()}
+    default_strategy = [] if beam is not None or "decoding.beam" in set_keys else ["decoding.strategy=sample"]
+    config = config_section(DecodingConfig, [*default_strategy, *(sets or ())], flags)
+    language_model = None
     if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
-        reader = _load_numpy_language_model(folders[0], continue_past_line_end, config)
-    writer = TextGenerator(
-        reader or _load_torch_language_model(folders, continue_past_line_end, device or "auto"), config, make_reporter()
-    )
-    streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
-    num_texts = 0
-    for each, words in _pair_with_forced_words(_read_prompts(prompt), forced):
-        if streams:
-            _stream_text(writer, each, with_separator=num_texts > 0)
-            num_texts += 1
-            continue
-        texts = writer.generate_texts(each, words)
-        if jsonl:
-            print_json({"prompt": each, "texts": [asdict(text) for text in texts]})
+        language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config)
+    if language_model is None:
+        language_model = _load_torch_language_model(folders, continue_past_line_end, device or "auto")
+    generator = TextGenerator(language_model, config, make_reporter())
+    prompts = _pair_with_forced_words(_read_prompts(prompt), forced)
+    if sys.stdout.isatty() and not (jsonl or generator.searches or forced) and config.n_best == 1:
+        for number, (text, _) in enumerate(prompts):
+            _stream_text(generator, text, with_separator=number > 0)
+    elif jsonl:
+        for text, words in prompts:
+            print_json({"prompt": text, "texts": [asdict(each) for each in generator.generate_texts(text, words)]})
             sys.stdout.flush()
-            continue
-        for text in texts:
-            if num_texts and writer.continue_past_line_end:
-                _print_text(TEXT_SEPARATOR)
-            _print_text(writer.decode_encoded_prompt(each) + text.text)
-            num_texts += 1
+    else:
+        _print_texts(generator, prompts)
 
 
 def _load_numpy_language_model(
     folder: Path, continue_past_line_end: bool | None, config: "DecodingConfig"
 ) -> "TextGenerationModel | None":
-    """The language model in numpy, which starts sooner than torch; None where that is needed."""
+    """The language model in numpy, which starts sooner than torch; None if that is needed."""
     from tfm.pipeline.inference.generation.numpy_prompt_encoder import (
         load_small_language_model,
         supports_numpy_generation,
@@ -155,9 +148,20 @@ def _stream_text(generator: "TextGenerator", prompt: str, *, with_separator: boo
     """Print one text while it is generated."""
     if with_separator and generator.continue_past_line_end:
         _print_text(TEXT_SEPARATOR)
-    for some in generator.stream(prompt):
-        _print_text(some, end="")
+    for piece in generator.stream(prompt):
+        _print_text(piece, end="")
     _print_text("")
+
+
+def _print_texts(generator: "TextGenerator", prompts: Iterable[tuple[str, list[str]]]) -> None:
+    """Print the texts after each prompt with its forced words, apart from each other where a text may have lines."""
+    num_texts = 0
+    for prompt, words in prompts:
+        for text in generator.generate_texts(prompt, words):
+            if num_texts and generator.continue_past_line_end:
+                _print_text(TEXT_SEPARATOR)
+            _print_text(generator.decode_encoded_prompt(prompt) + text.text)
+            num_texts += 1
 
 
 def _print_choice_scores(

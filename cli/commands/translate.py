@@ -47,7 +47,7 @@ def translate(options: TranslateOptions) -> None:
     decoding = config_section(DecodingConfig, options.sets, options.decoding_flags)
     _check_options(options)
     load = cache(partial(_load_model, options))
-    with ExitStack() as held:
+    with ExitStack() as resources:
         if reads_images(first, options.step):
             reject_flags(values_by_flag(options, "unit"), "is for a masked language model")
             reject_flags(values_by_flag(options, "cluster"), "is for texts: this process captions images. Remove it")
@@ -62,7 +62,7 @@ def translate(options: TranslateOptions) -> None:
             print_captions(load, named, decoding, *_constraint_texts(options), options.jsonl)
             return
         reject_flags({"IMAGE": options.more}, "this model reads text: give one file of it")
-        text = resolve_text_argument(options.file, first, held)
+        text = resolve_text_argument(options.file, first, resources)
         if options.step is None and predicts_masked_tokens(first):
             _fill_masks_to_stdout(options, text, decoding)
             return
@@ -76,7 +76,7 @@ def translate(options: TranslateOptions) -> None:
         if is_basic_search and options.alignments is None and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
             translated = partial(translate_few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
-        align = held.enter_context(open_alignment_file(options.alignments, load))
+        align = resources.enter_context(open_alignment_file(options.alignments, load))
         translate_to_stdout(translated, text, decoding, options.jsonl, align)
 
 

@@ -31,8 +31,8 @@ class PairBatch:
         target_out: (N_t,) the target, then the end token: the prediction that is wanted at each row of target_in.
         target_lengths: (B,) rows of each target, including the start token.
         rows: (B,) the row number of each pair in its split.
-        word_starts: (W,) the rows of `source` at which words begin; None where words are not needed.
-        preparation: turns images into the network's input; None where sources are texts.
+        word_starts: (W,) the rows of `source` at which words begin; None if words are not needed.
+        preparation: turns images into the network's input; None if sources are texts.
         repeats: (B,) in training, the number of earlier occurrences of each row in its update; None: 0.
     """
 
@@ -165,7 +165,7 @@ def pair_batch_from_ids(
     Args:
         sources: ids without start and end token.
         targets: ids without start and end token, as many.
-        words: the number of pieces of each word of each source; None where sources have no words.
+        words: the number of pieces of each word of each source; None if sources have no words.
 
     Raises:
         ValueError: the numbers of sources and targets differ.

@@ -68,8 +68,8 @@ def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: i
 
     def make_shard_batches(shard: int, epoch: int) -> Sequence[Ints]:
         lengths, rows, weights = shard_lengths_rows_weights(shard, epoch)
-        found = make_batches(*lengths, budget=budget, seed=seed, epoch=epoch, weights=weights, shard=shard)
-        return [rows[batch] for batch in found]
+        batches = make_batches(*lengths, budget=budget, seed=seed, epoch=epoch, weights=weights, shard=shard)
+        return [rows[batch] for batch in batches]
 
     @cache
     def num_unweighted_batches(shard: int, first_budget: int) -> int:
@@ -78,7 +78,7 @@ def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: i
     @cache
     def num_shard_batches(shard: int, epoch: int) -> int:
         first = max(int(draw_bucket_jitter(seed, epoch, shard)[0] * budget), 1)
-        if uniform[shard] and not split.turns:
+        if uniform[shard] and not split.corpus_epochs:
             return num_unweighted_batches(shard, first)
         lengths, _, weights = shard_lengths_rows_weights(shard, epoch)
         larger = np.maximum(*lengths)
@@ -87,10 +87,10 @@ def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: i
         return num_batches_of_histogram(np.bincount(larger), budget, first)
 
     def num_batches_by_shard(epoch: int) -> list[int]:
-        found = [num_shard_batches(number, epoch) for number in shards.draw_shard_order(seed, epoch)]
-        if not any(found):
+        batches = [num_shard_batches(number, epoch) for number in shards.draw_shard_order(seed, epoch)]
+        if not any(batches):
             raise empty_epoch_error(epoch)
-        return found
+        return batches
 
     def make_epoch_batches(epoch: int) -> Sequence[Ints]:
         order = shards.draw_shard_order(seed, epoch)

@@ -99,7 +99,7 @@ def make_batch_counter(
         larger: (rows,) tokens of each row's larger side.
         budget: of a batch, in tokens, padding counted.
         seed: of the draws of a training.
-        epoch_weights: the weights of an epoch's rows, by its number; None where every row occurs once.
+        epoch_weights: the weights of an epoch's rows, by its number; None if every row occurs once.
     """
     once = np.bincount(larger)
 
@@ -129,19 +129,19 @@ def num_batches_of_histogram(histogram: Ints, budget: int, first_budget: int) ->
     lengths = np.flatnonzero(histogram)
     times: list[int] = histogram[lengths].tolist()
     pieces = open_rows = 0  # held: rows of the piece that is open
-    room = first_budget
-    for length, left in zip(lengths.tolist(), times, strict=True):
-        while left:
+    budget_left = first_budget
+    for length, num_left in zip(lengths.tolist(), times, strict=True):
+        while num_left:
             if not open_rows:
                 pieces += 1
-            taken = min(left, max(room // length, 0 if open_rows else 1) - open_rows)
+            taken = min(num_left, max(budget_left // length, 0 if open_rows else 1) - open_rows)
             if taken > 0:
-                open_rows, left = open_rows + taken, left - taken
-            if left:  # the piece is full; all following ones but the last have only rows of this length
+                open_rows, num_left = open_rows + taken, num_left - taken
+            if num_left:  # the piece is full; all following ones but the last have only rows of this length
                 full = max(budget // length, 1)
-                full_pieces = (left - 1) // full
-                pieces, left = pieces + full_pieces, left - full_pieces * full
-                open_rows, room = 0, budget
+                full_pieces = (num_left - 1) // full
+                pieces, num_left = pieces + full_pieces, num_left - full_pieces * full
+                open_rows, budget_left = 0, budget
     return pieces
 
 

@@ -37,16 +37,17 @@ class TokenStream:
         """Return the tokens at some places of the stream (n,)."""
         column = self.split.target
         blocks = np.searchsorted(self.sparse_row_offsets, positions, side="right") - 1
-        some = np.unique(blocks)
-        rows = (some[:, None] * ROWS_PER_OFFSET + np.arange(ROWS_PER_OFFSET)).reshape(-1)
+        stored_blocks = np.unique(blocks)
+        rows = (stored_blocks[:, None] * ROWS_PER_OFFSET + np.arange(ROWS_PER_OFFSET)).reshape(-1)
         rows = rows[rows < len(column)]
         lengths: Ints = column.lengths[rows]
         # Rows of a block are consecutive in the stream: where each begins, counted from the first of these blocks on.
         ends = np.cumsum(lengths + 1)
         gaps = (
-            self.sparse_row_offsets[some] - np.concatenate([[0], ends])[np.searchsorted(rows, some * ROWS_PER_OFFSET)]
+            self.sparse_row_offsets[stored_blocks]
+            - np.concatenate([[0], ends])[np.searchsorted(rows, stored_blocks * ROWS_PER_OFFSET)]
         )
-        begins = ends - lengths - 1 + gaps[np.searchsorted(some, rows // ROWS_PER_OFFSET)]
+        begins = ends - lengths - 1 + gaps[np.searchsorted(stored_blocks, rows // ROWS_PER_OFFSET)]
         at = np.searchsorted(begins, positions, side="right") - 1
         offset = positions - begins[at]
         is_end = offset == lengths[at]

@@ -20,7 +20,7 @@ class XzStream(RawIOBase):
     def __init__(self, packed: BufferedReader):
         self._packed = packed
         self._decoder: lzma.LZMADecompressor | None = None
-        self._rest = b""
+        self._unread = b""
         self._has_stream = False
 
     def readable(self) -> bool:
@@ -31,28 +31,30 @@ class XzStream(RawIOBase):
         view = memoryview(buffer).cast("B")
         while True:
             if self._decoder is None or self._decoder.eof:
-                rest = (b"" if self._decoder is None else self._decoder.unused_data) or self._packed.read1(
+                packed_block = (b"" if self._decoder is None else self._decoder.unused_data) or self._packed.read1(
                     READ_BLOCK_BYTES
                 )
-                if not rest.strip(b"\0"):  # streams may be padded with zeros
-                    if not rest:
+                if not packed_block.strip(b"\0"):  # streams may be padded with zeros
+                    if not packed_block:
                         return 0
                     if not self._has_stream:
                         raise lzma.LZMAError("it begins with zeros, not with a stream")
                     self._decoder = None
                     continue
                 self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
-                self._rest = rest.lstrip(b"\0") if self._has_stream else rest  # only between streams and at the end
+                self._unread = (
+                    packed_block.lstrip(b"\0") if self._has_stream else packed_block
+                )  # only between streams and at the end
                 self._has_stream = True
-            block = self._rest
+            block = self._unread
             if not block and self._decoder.needs_input:
                 block = self._packed.read1(READ_BLOCK_BYTES)
                 if not block:
                     raise EOFError("Compressed file ended before the end-of-stream marker was reached")
-            self._rest = b""
-            if found := self._decoder.decompress(block, len(view)):
-                view[: len(found)] = found
-                return len(found)
+            self._unread = b""
+            if unpacked := self._decoder.decompress(block, len(view)):
+                view[: len(unpacked)] = unpacked
+                return len(unpacked)
 
 
 class ShortReadStream(RawIOBase):

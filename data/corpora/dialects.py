@@ -1,4 +1,4 @@
-"""How a file of cells is written: what is between the cells, and what quotation marks in it are.
+"""The dialect of a file of cells: what is between the cells, and what quotation marks in it are.
 
 A recipe says it by `delimiter` and `quoting`; else the file does, and what was recognised is remarked.
 """

@@ -30,13 +30,13 @@ def read_images(
     """
     if isinstance(corpus, Portion):
         for each in corpus.corpora:
-            found = read_images(each, read_table, online=online, on_skipped=on_skipped)
-            yield from (image for image in found if corpus.part.contains(image.content_hash))
+            images = read_images(each, read_table, online=online, on_skipped=on_skipped)
+            yield from (image for image in images if corpus.part.contains(image.content_hash))
         return
-    found = IMAGE_READERS[corpus.format](corpus, read_table, online, on_skipped)
+    images = IMAGE_READERS[corpus.format](corpus, read_table, online, on_skipped)
     # A built-in corpus makes exactly as many as requested.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
-    yield from found if corpus.format == "generated" else islice(found, corpus.skip, size)
+    yield from images if corpus.format == "generated" else islice(images, corpus.skip, size)
 
 
 def read_captions(corpus: Corpus, read_table: TableReader, *, online: bool = False) -> Iterator[tuple[str, str]]:

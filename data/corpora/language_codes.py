@@ -11,7 +11,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def language_codes(corpus: Corpus, source: Tokenizer) -> tuple[str, ...]:
     """Return the codes for `Tokenizer.select_target_language` of a corpus; none if it has no languages.
 
-    Raises DataError where the tokenizer of the sources has no such language, or several.
+    Raises DataError if the tokenizer of the sources has no such language, or several.
     """
     if corpus.languages is None:
         return ()
@@ -19,13 +19,13 @@ def language_codes(corpus: Corpus, source: Tokenizer) -> tuple[str, ...]:
     codes = [
         match_languages(each, source.languages) for each in ((target, own) if source.has_source_language else (target,))
     ]
-    for asked, found in zip((target, own), codes, strict=False):
+    for flag, found in zip((target, own), codes, strict=False):
         if len(found) > 1:
-            problem = f"the tokenizer has {len(found)} languages {asked}: say which, {' or '.join(found)}"
+            problem = f"the tokenizer has {len(found)} languages {flag}: say which, {' or '.join(found)}"
             raise DataError(problem, file=describe_corpus(corpus))
         if not found:
             problem = (
-                f"the tokenizer has no token {language_token(asked)}: make one with a recipe that has this language"
+                f"the tokenizer has no token {language_token(flag)}: make one with a recipe that has this language"
             )
             raise DataError(problem, file=describe_corpus(corpus))
     return tuple(code for (code,) in codes)

@@ -33,16 +33,16 @@ class Fold:
     """The texts of one fold of cross-validation (held_out), or all others, which are trained on; folds from 1."""
 
     number: int
-    of: int
+    num_folds: int
     seed: int
     held_out: bool
 
     def contains(self, text: str) -> bool:
         """Whether a text belongs to it."""
-        return (fold_number_of(text, self.of, self.seed) == self.number) == self.held_out
+        return (fold_number_of(text, self.num_folds, self.seed) == self.number) == self.held_out
 
     def __str__(self) -> str:
-        return f"{'' if self.held_out else 'all but '}fold {self.number} of {self.of}"
+        return f"{'' if self.held_out else 'all but '}fold {self.number} of {self.num_folds}"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PositionRange:
         return self.by_text.contains(source)
 
     def select_lines(self, lines: Iterable[TextPair]) -> Iterator[TextPair]:
-        """Which of the lines of a text belong to it; they are read twice, and counted first."""
+        """Select the lines of a text that belong to it; they are read twice, and counted first."""
         count = sum(1 for _ in lines)
         for number, line in enumerate(lines):
             if (self.low <= number / count < self.high) != self.outside:
@@ -76,10 +76,10 @@ class PositionRange:
 class RereadablePairs:
     """Pairs that are read anew each time that somebody asks for them."""
 
-    read: Callable[[], Iterator[TextPair]]
+    open_pairs: Callable[[], Iterator[TextPair]]
 
     def __iter__(self) -> Iterator[TextPair]:
-        return self.read()
+        return self.open_pairs()
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Portion:
 
     @property
     def weight(self) -> float:
-        """How often a pair occurs in an epoch."""
+        """The number of times that a pair occurs in an epoch."""
         return self.corpora[0].weight
 
     @property
@@ -125,7 +125,7 @@ class Portion:
         return self.corpora[0].epochs
 
     def select_pairs(self, corpus: "Corpus", pairs: Iterable[TextPair]) -> Iterator[TextPair]:
-        """Which pairs of one of its corpora belong to the portion: decided by their source, or else their target.
+        """Select the pairs of one of its corpora that belong to the portion, by their source, or else their target.
 
         Lines of running text are decided by their place, so that `pairs` are read twice. In other texts without a
         source an empty one, which is a line break, goes with the text before it.

@@ -33,10 +33,10 @@ def write_further_references(folder: Path, rows: Sequence[Row]) -> None:
 
 def read_further_references(folder: Path, num_rows: int) -> list[list[str]]:
     """The lines of each further reference, as `write_further_references` wrote. Raises DataError on a wrong number."""
-    found: list[list[str]] = []
-    while (file := folder / f"reference.{len(found) + 2}.txt").exists():
-        found.append(list(open_lines(file)))
-        if len(found[-1]) != num_rows:
-            has = f"has {format_count(len(found[-1]), 'line')} for {format_count(num_rows, 'segment')}"
+    columns: list[list[str]] = []
+    while (file := folder / f"reference.{len(columns) + 2}.txt").exists():
+        columns.append(list(open_lines(file)))
+        if len(columns[-1]) != num_rows:
+            has = f"has {format_count(len(columns[-1]), 'line')} for {format_count(num_rows, 'segment')}"
             raise DataError(f"{has}: make the dataset again", file=file)
-    return found
+    return columns

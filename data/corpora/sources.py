@@ -136,13 +136,13 @@ def describe_corpus(corpus: Corpus) -> str:
         name = corpus.target if corpus.source is None else f"{corpus.source} | {corpus.target}"
     else:
         name = str(corpus.path)
-    what = "image" if corpus.has_images else "pair"
-    parts = [name, corpus.split, None if corpus.size is None else f"{corpus.size} {what}s"]
+    noun = "image" if corpus.has_images else "pair"
+    parts = [name, corpus.split, None if corpus.size is None else f"{corpus.size} {noun}s"]
     parts += [f"{key} {value}" for key in ("length", "nesting") if (value := getattr(corpus, key)) is not None]
     parts += ["mixed"] if corpus.mix else []
     if corpus.format == "generated" and corpus.path == "languages":
         parts.append(f"{corpus.target} alone" if corpus.source is None else f"{corpus.source} to {corpus.target}")
-    parts += [f"from {what} {corpus.skip + 1} on"] if corpus.skip else []
+    parts += [f"from {noun} {corpus.skip + 1} on"] if corpus.skip else []
     return " ".join(part for part in parts if part is not None)
 
 
@@ -167,10 +167,12 @@ def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
         raise line_count_error({file: count_lines(file) for file in corpus_files(corpus, online=online)}) from None
 
 
-def _read_files(read: Callable[[Path, CorpusConfig], RowIterator], corpus: CorpusConfig, online: bool) -> RowIterator:
+def _read_files(
+    read_file: Callable[[Path, CorpusConfig], RowIterator], corpus: CorpusConfig, online: bool
+) -> RowIterator:
     """The rows of a format that is read file by file."""
     for path in corpus_files(corpus, online=online):
-        yield from read(path, corpus)
+        yield from read_file(path, corpus)
 
 
 def _read_parquet(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> RowIterator:
@@ -195,15 +197,15 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
     path = required_path(corpus)
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
-        read = FILE_READERS[split.kind]
+        read_file = FILE_READERS[split.kind]
         if corpus.classes and split.kind not in FORMATS_WITH_INTEGER_LABELS:
             raise DataError(unused_names_problem(corpus.target), file=path)
         if split.separator:
-            read = partial(read_csv, separator=split.separator)
+            read_file = partial(read_csv, separator=split.separator)
         elif split.class_names and split.kind in FORMATS_WITH_INTEGER_LABELS:
-            read = partial(read, class_names=split.class_names)
+            read_file = partial(read_file, class_names=split.class_names)
         for file in split.files:
-            yield from read(file, corpus)
+            yield from read_file(file, corpus)
         return
     with huggingface.corruption_as_data_error(path, "whole dataset"):
         tables = split.with_format("arrow").iter(batch_size=1000)
@@ -211,18 +213,20 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
 
 
 def _read_columns(
-    read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool
+    read_columns: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool
 ) -> PairIterator:
     """The pairs of a format whose reader gives the columns it is asked for."""
     for path in corpus_files(corpus, online=online):
-        for row in read(path, [*corpus.source_columns, corpus.target]):
+        for row in read_columns(path, [*corpus.source_columns, corpus.target]):
             yield "" if corpus.source is None else row[0], row[-1]
 
 
-def _read_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool) -> PairIterator:
+def _read_words(
+    read_columns: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool
+) -> PairIterator:
     """The same of a format with a word a line, in which words may contain spaces."""
     return _read_columns(
-        partial(read, space_replacement=SPACE_WITHIN_WORD if corpus.lists == "words" else " "), corpus, online
+        partial(read_columns, space_replacement=SPACE_WITHIN_WORD if corpus.lists == "words" else " "), corpus, online
     )
 
 

@@ -22,10 +22,10 @@ from tfm.data.corpora.paths.split_names import (
 from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
+from tfm.data.corpus_keys.table_keys import split_columns
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.hub_folder import DataFiles
-from tfm.data.table_keys import split_columns
 
 
 @dataclass(frozen=True)
@@ -173,32 +173,32 @@ def _find_corpora_at_path(
         files, unpaired_files = find_text_files(folder, config.source, config.target)
         if config.source is not None:
             files = drop_languages_from_names(files, config.source, config.target)
-    of_hub = () if any(map(is_split_name, files)) else _list_hub_splits(config, files)
-    if of_hub:
+    hub_splits = () if any(map(is_split_name, files)) else _list_hub_splits(config, files)
+    if hub_splits:
         unpaired_files = []
         corpora = {
             name: CorpusConfig(
                 format="huggingface", path=config.path, source=config.source, target=config.target, split=name
             )
-            for name in of_hub
+            for name in hub_splits
         }
     else:
         family = split_name_family(files)
-        others = [name for name in files if family and not is_family_member(name, family)]
-        unpaired_files = [*unpaired_files, *filter(is_split_name, others)]
+        other_names = [name for name in files if family and not is_family_member(name, family)]
+        unpaired_files = [*unpaired_files, *filter(is_split_name, other_names)]
         corpora = {
             name.removeprefix(family): CorpusConfig(
                 format="text", source=None if source is None else str(source), target=str(target)
             )
             for name, (source, target) in files.items()
-            if name not in others
+            if name not in other_names
         }
         if TRAIN_NAME not in corpora and (only := _only_training_pair_name(config, files)) is not None:
             corpora[TRAIN_NAME] = corpora.pop(only)
     if TRAIN_NAME not in corpora:
         wanted = (
             f"a split {TRAIN_NAME!r}"
-            if of_hub
+            if hub_splits
             else _train_file_names(config) + found_files_hint(folder, files, config.source, config.target)
         )
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)

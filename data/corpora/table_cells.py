@@ -61,7 +61,7 @@ def cell_references(
 
 
 def top_level_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
-    """Which columns of a table contain what a corpus names, directly or in a field (see `_table_column`)."""
+    """The columns of a table that contain what a corpus names, directly or in a field (see `_table_column`)."""
     wanted = {*(each.split(".")[0] for each in column_names(corpus) if each), "translation"}
     return [name for name in names if {name, name.split(".")[0]} & wanted]
 

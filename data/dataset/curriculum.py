@@ -62,7 +62,7 @@ def active_rows(corpus_epochs: Sequence[CorpusEpochs], epoch: int, rows: Ints) -
 
 
 def read_corpus_epochs(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[CorpusEpochs, ...]:
-    """Read the turns of training corpora in dataset.json; none where all take part in every epoch.
+    """Read the epochs in which training corpora take part from dataset.json; none if all take part in every epoch.
 
     Args:
         corpora: the corpora as dataset.json lists them.
@@ -70,7 +70,7 @@ def read_corpus_epochs(corpora: Sequence[Mapping[str, Any]], num_rows: int, file
         file: dataset.json, for messages.
 
     Raises:
-        DataError: the turns are not of `num_rows` rows in all.
+        DataError: the corpora do not have `num_rows` rows in all.
     """
     if all(each.get("epochs") is None for each in corpora):
         return ()
@@ -82,7 +82,7 @@ def read_corpus_epochs(corpora: Sequence[Mapping[str, Any]], num_rows: int, file
 
 
 def _parse_corpus_epochs(rows: object, epochs: object) -> CorpusEpochs | None:
-    """The turn of a corpus in dataset.json; None where the entry is none."""
+    """The turn of a corpus in dataset.json; None if the entry is none."""
     if type(rows) is not int or rows < 0:
         return None
     if epochs is None:

@@ -55,13 +55,13 @@ def temperature_sampling_weights(rows: Sequence[int], temperature: float) -> lis
 
 
 def read_directions(metadata: Mapping[str, Any], file: Path) -> dict[str, tuple[Direction, ...]]:
-    """Read the directions in dataset.json. Raises DataError where `tfm preprocess` did not write them so."""
+    """Read the directions in dataset.json. Raises DataError if `tfm preprocess` did not write them so."""
     try:
-        found = {
+        directions_by_split = {
             split: tuple(Direction(source, target, rows) for source, target, rows in each)
             for split, each in metadata.get("directions", {}).items()
         }
-        for each in (direction for directions in found.values() for direction in directions):
+        for each in (direction for directions in directions_by_split.values() for direction in directions):
             if (
                 type(each.rows) is not int
                 or each.rows < 0
@@ -70,7 +70,7 @@ def read_directions(metadata: Mapping[str, Any], file: Path) -> dict[str, tuple[
                 raise ValueError(each)
     except (TypeError, ValueError, AttributeError):
         raise DataError("has no valid `directions`", file=file) from None
-    return found
+    return directions_by_split
 
 
 def rows_by_direction(directions: Sequence[Direction]) -> "dict[str, NDArray[np.int64]]":

@@ -91,7 +91,7 @@ class ExampleChunk:
         rows: the number of each pair in its corpus, from 0.
         source: the sources.
         target: the targets.
-        extra_references: the references of each pair after the first; None where there cannot be any.
+        extra_references: the references of each pair after the first; None if there cannot be any.
     """
 
     rows: Ints
@@ -175,17 +175,17 @@ class PairFilter:
         sides = [chunk.source, chunk.target] if has_source else [chunk.target]
         lengths = np.stack([side.lengths for side in sides])
         longer, shorter = lengths.max(0), lengths.min(0)
-        kept = np.ones(len(chunk), np.bool_)
+        is_kept = np.ones(len(chunk), np.bool_)
         if self.limits.empty == "drop":
             rows = zip(*(side.texts for side in sides), strict=True)
             blank = [not all(row) or any(map(str.isspace, row)) for row in rows]
-            self._drop_and_count(kept, "empty", (shorter == 0) | np.array(blank))
-        self._drop_and_count(kept, "too long", longer > self.limits.max_length)
+            self._drop_and_count(is_kept, "empty", (shorter == 0) | np.array(blank))
+        self._drop_and_count(is_kept, "too long", longer > self.limits.max_length)
         if self.limits.max_ratio is not None:
-            self._drop_and_count(kept, "length ratio", longer > self.limits.max_ratio * shorter)
+            self._drop_and_count(is_kept, "length ratio", longer > self.limits.max_ratio * shorter)
         if self.limits.duplicates == "drop":
-            self._drop_and_count(kept, "duplicate", self._find_duplicates(chunk, kept))
-        return chunk.keep_rows(kept)
+            self._drop_and_count(is_kept, "duplicate", self._find_duplicates(chunk, is_kept))
+        return chunk.keep_rows(is_kept)
 
     def _drop_and_count(self, is_kept: NDArray[np.bool_], reason: str, is_rejected: NDArray[np.bool_]) -> None:
         self.dropped[reason] += int((is_kept & is_rejected).sum())

@@ -43,20 +43,20 @@ def encode_images(
         names: list[str] = []
         pixels: list[Pixels] = []
         captions: list[str] = []
-        further: list[Row] = []
+        extra_references: list[Row] = []
         for image, values in block:
             texts = tuple(text for text in image.captions if not is_blank(text)) or ("",)
             rows = texts[:1] if multi_reference else texts
             names += repeat(image.title, len(rows))
             pixels += repeat(values, len(rows))
             captions += rows
-            further.append(texts[1:])
+            extra_references.append(texts[1:])
         numbers = np.arange(first, first + len(captions))
         yield ExampleChunk(
             numbers,
             EncodedSide.from_images(names, pixels),
             EncodedSide.encode(captions, target),
-            further if multi_reference else None,
+            extra_references if multi_reference else None,
         )
         first += len(captions)
 

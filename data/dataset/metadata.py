@@ -20,23 +20,23 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     """dataset.json: splits, tests in order, batch_tokens, and of each training corpus rows, weight and, where it does
     not take part in all, epochs."""
     try:
-        about = read_json(folder / DATASET_FILE)
+        metadata = read_json(folder / DATASET_FILE)
     except FileNotFoundError:
         raise DataError(f"not a dataset (no {DATASET_FILE}): make one with `tfm preprocess`", file=folder) from None
-    tests, batch_tokens = about.get("tests"), about.get("batch_tokens")
+    tests, batch_tokens = metadata.get("tests"), metadata.get("batch_tokens")
     if not isinstance(tests, list) or not all(
         isinstance(each, str) and re.fullmatch(TEST_NAME_PATTERN, each) for each in tests
     ):
         raise DataError("has no valid `tests`", file=folder / DATASET_FILE)
     if type(batch_tokens) is not int or not 0 < batch_tokens < 2**40:
         raise DataError("has no valid `batch_tokens`", file=folder / DATASET_FILE)
-    shard_rows = about.get("shard_rows", 1)
+    shard_rows = metadata.get("shard_rows", 1)
     if type(shard_rows) is not int or not 0 < shard_rows < 2**40:
         raise DataError("has no valid `shard_rows`", file=folder / DATASET_FILE)
-    corpora = about.get("train_corpora")
+    corpora = metadata.get("train_corpora")
     if not isinstance(corpora, list) or not all(isinstance(each, dict) for each in corpora):
         raise DataError("has no valid `train_corpora`", file=folder / DATASET_FILE)
-    return about
+    return metadata
 
 
 def write_metadata(
@@ -60,21 +60,21 @@ def write_metadata(
         augmentation: variation of images in training.
         shard_rows: rows above which an epoch is made shard by shard; None: the default.
     """
-    about = {
+    metadata = {
         "splits": ["train", "valid", *tests],
         "tests": list(tests),
         "batch_tokens": batch_tokens,
         "train_corpora": list(train_corpora),
     }
     if directions:
-        about["directions"] = {
+        metadata["directions"] = {
             split: [[each.source, each.target, each.rows] for each in some] for split, some in directions.items()
         }
     if augmentation is not None:
-        about["augmentation"] = asdict(augmentation)
+        metadata["augmentation"] = asdict(augmentation)
     if shard_rows is not None:
-        about["shard_rows"] = shard_rows
-    write_json(folder / DATASET_FILE, about)
+        metadata["shard_rows"] = shard_rows
+    write_json(folder / DATASET_FILE, metadata)
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

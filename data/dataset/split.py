@@ -50,7 +50,7 @@ class TokenIdColumn:
     def take(self, rows: Ints) -> tuple[Ids, Ints]:
         """Return the ids of `rows`, one list after the other, and the length of each list.
 
-        Raises DataError where an id is that of no piece.
+        Raises DataError if an id is that of no piece.
         """
         lengths: Ints = self.lengths[rows]
         ends = np.cumsum(lengths)
@@ -97,11 +97,11 @@ class Split:
         source: ids of the sources; empty lists where sources are images.
         target: ids of the targets.
         weights: (rows,) the number of times that each row occurs in an epoch.
-        turns: the epochs in which each corpus is used; empty: all.
+        corpus_epochs: the epochs in which each corpus is used; empty: all.
         words: the number of pieces of each word of a source, where that was asked for.
         folder: of the split; None for a split in memory.
         images: of the rows, where sources are images.
-        further: references after the first, where they are not in the folder.
+        extra_references: references after the first, where they are not in the folder.
         shard_rows: rows above which an epoch is made shard by shard, and at most about so many a shard.
     """
 
@@ -109,11 +109,11 @@ class Split:
     target: TokenIdColumn
     weights: NDArray[np.float64] | LazyArray
     _table: pa.Table | None = field(default=None, repr=False)
-    turns: tuple[CorpusEpochs, ...] = ()
+    corpus_epochs: tuple[CorpusEpochs, ...] = ()
     words: TokenIdColumn | None = None
     folder: Path | None = None
     images: RowImages | None = None
-    further: list[list[str]] | None = None
+    extra_references: list[list[str]] | None = None
     shard_rows: int = sys.maxsize
 
     @classmethod
@@ -177,12 +177,12 @@ class Split:
         return np.asarray(self.target.lengths)
 
     def weights_in_epoch(self, epoch: int) -> NDArray[np.float64] | None:
-        """The number of times that each row occurs in this epoch, counted from 0; None where every row occurs once."""
-        return epoch_weights(np.asarray(self.weights), self.turns, epoch)
+        """The number of times that each row occurs in this epoch, counted from 0; None if every row occurs once."""
+        return epoch_weights(np.asarray(self.weights), self.corpus_epochs, epoch)
 
     def is_active(self, rows: Ints, epoch: int) -> NDArray[np.bool_]:
         """Return for each row (n,) whether its corpus is used in an epoch, counted from 0."""
-        return active_rows(self.turns, epoch, rows)
+        return active_rows(self.corpus_epochs, epoch, rows)
 
     def group_by_image(self) -> "Split":
         """Return validation data of images, which has a row for each caption, in the form of a test set.
@@ -198,7 +198,7 @@ class Split:
         _, *further = zip_longest(*([captions[row] for row in rows] for rows in of_image.values()), fillvalue="")
         firsts = np.array([rows[0] for rows in of_image.values()], np.int64)
         found = self.select_rows(firsts)
-        return replace(found, further=[list(column) for column in further])
+        return replace(found, extra_references=[list(column) for column in further])
 
     def texts(self) -> tuple[list[str], list[str]]:
         """Source and target texts as they were read; only validation and test data keep them."""
@@ -207,9 +207,9 @@ class Split:
         return self._table.column("source_text").to_pylist(), self._table.column("target_text").to_pylist()
 
     def further_references(self) -> list[list[str]]:
-        """A test set's second and further references, each a text a row, empty where a row has fewer."""
-        if self.further is not None:
-            return self.further
+        """A test set's second and further references, each a text a row, empty if a row has fewer."""
+        if self.extra_references is not None:
+            return self.extra_references
         return [] if self.folder is None else read_further_references(self.folder, len(self))
 
     def has_valid_ids(self, source_vocab_size: int, target_vocab_size: int) -> bool:

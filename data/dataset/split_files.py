@@ -21,7 +21,7 @@ class SplitFilesWriter:
 
     def __init__(self, rows: SplitWriter, images: ImageWriter | None) -> None:
         self.images = images
-        self.further: list[Row] = []
+        self.extra_references: list[Row] = []
         self._rows = rows
         self._image_of_row: list[int] = []
 
@@ -30,7 +30,7 @@ class SplitFilesWriter:
         extra = [chunk.source.texts, chunk.target.texts] if weight is None else [np.full(len(chunk), weight)]
         source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
         self._rows.write(source, target, *extra, words=chunk.source.words)
-        self.further += chunk.extra_references or ()
+        self.extra_references += chunk.extra_references or ()
         if self.images is not None:
             self._image_of_row += write_pixels(self.images, chunk.source.pixels or ())
 
@@ -40,7 +40,7 @@ class SplitFilesWriter:
         return 0 if self.images is None else self.images.report.num_captions
 
     def image_report(self) -> dict[str, Any] | None:
-        """The report on the images; None where there are none."""
+        """The report on the images; None if there are none."""
         return None if self.images is None else self.images.report.as_json(stored=self.images.num_images)
 
     def write_image_rows(self) -> None:
@@ -59,7 +59,7 @@ def write_split_files(
         folder: to write into.
         training: whether rows carry their weight, as training data, or their texts.
         words: whether rows carry the number of pieces of each word of the source.
-        images: settings of images; None where sources are texts.
+        images: settings of images; None if sources are texts.
     """
     with ExitStack() as stack:
         rows = stack.enter_context(write_split(folder, texts=not training, words=words))
@@ -70,4 +70,4 @@ def write_split_files(
         files = SplitFilesWriter(rows, pictures)
         yield files
         files.write_image_rows()
-    write_further_references(folder, files.further)
+    write_further_references(folder, files.extra_references)

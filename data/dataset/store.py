@@ -113,14 +113,14 @@ def load_split(folder: Path, *, texts: bool | None = None, shard_rows: int | Non
         mapped = pa.memory_map(str(path))
         table = read_arrow_stream(mapped, schemas)
         mapped.seek(0)
-        whole = mapped.read_buffer(mapped.size() // 4 * 4)
+        id_buffer = mapped.read_buffer(mapped.size() // 4 * 4)
         # Arrow aligns every buffer of a file to 8 bytes: the ids of all record batches are slices of one int32 array.
-        flat = np.frombuffer(whole, np.int32)
+        flat = np.frombuffer(id_buffer, np.int32)
         lazy = shard_rows is not None and len(table) > shard_rows
         has_weights = "weight" in table.column_names
         weights = _read_weights(table.column("weight"), lazy=lazy) if has_weights else np.ones(len(table))
         names = [name for name in ("source", "target", "words") if name in table.column_names]
-        source, target, *rest = (_read_column(table.column(name), flat, whole.address, lazy=lazy) for name in names)
+        source, target, *rest = (_read_column(table.column(name), flat, id_buffer.address, lazy=lazy) for name in names)
         words = rest[0] if rest else None
         if words is not None and not words_cover_source(words, source.lengths):
             raise ValueError("there are words without pieces, or pieces without words")
@@ -134,12 +134,12 @@ def load_dataset(folder: Path) -> Dataset:
     """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
     metadata = read_metadata(folder)
     train = load_split(folder / "train", texts=False, shard_rows=metadata.get("shard_rows", DEFAULT_SHARD_ROWS))
-    turns = read_corpus_epochs(metadata["train_corpora"], len(train), folder / DATASET_FILE)
+    corpus_epochs = read_corpus_epochs(metadata["train_corpora"], len(train), folder / DATASET_FILE)
     weights = train.weights
     if (factors := _temperature_factors(metadata["train_corpora"], len(train), folder / DATASET_FILE)) is not None:
         weights = weights * factors if isinstance(weights, LazyArray) else weights * np.asarray(factors)
     data = Dataset(
-        train=replace(train, turns=turns, weights=weights),
+        train=replace(train, corpus_epochs=corpus_epochs, weights=weights),
         valid=load_split(folder / "valid", texts=True),
         tests={name: load_split(folder / name, texts=True) for name in metadata["tests"]},
         batch_tokens=metadata["batch_tokens"],
@@ -157,7 +157,7 @@ def load_dataset(folder: Path) -> Dataset:
 
 
 def _attach_images(data: Dataset, folder: Path) -> Dataset:
-    """The dataset with the images of its rows. Raises DataError where a row has none."""
+    """The dataset with the images of its rows. Raises DataError if a row has none."""
     preparation = read_image_transform(data.tokenizer_folder)
 
     def attach_to_split(split: Split, name: str) -> Split:
@@ -175,7 +175,7 @@ def _attach_images(data: Dataset, folder: Path) -> Dataset:
 
 
 def _read_augmentation(metadata: dict[str, Any], folder: Path) -> Augmentation:
-    """Read how training varies images. Raises DataError where dataset.json has no valid `augmentation`."""
+    """Read how training varies images. Raises DataError if dataset.json has no valid `augmentation`."""
     try:
         return Augmentation(**metadata["augmentation"])
     except (KeyError, TypeError, ValueError):
@@ -183,7 +183,7 @@ def _read_augmentation(metadata: dict[str, Any], folder: Path) -> Augmentation:
 
 
 def _temperature_factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> LazyArray | None:
-    """The factors (rows,) by which `data.temperature` changes the weights; None where it does not."""
+    """The factors (rows,) by which `data.temperature` changes the weights; None if it does not."""
     if all("factor" not in each for each in corpora):
         return None
     try:

@@ -65,7 +65,7 @@ class UnwritableCharacterCounts:
         """Return the entry of report.json; the most frequent characters first."""
         ranked = sorted(self.characters.items(), key=lambda each: (-each[1], each[0]))[:MAX_CHARACTERS_REPORTED]
         words = sorted(self.words.items(), key=lambda each: (-each[1], each[0]))[:MAX_CHARACTERS_REPORTED]
-        of_words = {"words": [{"word": each, "times": times} for each, times in words]} if words else {}
+        words_as_json = {"words": [{"word": each, "times": times} for each, times in words]} if words else {}
         return {
             "segments": self.touched,
             "changed_by_normalization": self.changed,
@@ -73,7 +73,7 @@ class UnwritableCharacterCounts:
             "characters": [
                 {"character": each, "code_point": f"U+{ord(each):04X}", "times": times} for each, times in ranked
             ],
-            **of_words,
+            **words_as_json,
         }
 
 

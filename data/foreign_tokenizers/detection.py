@@ -39,7 +39,7 @@ KERAS_TOKENIZER_START = re.compile(rb'\s*"?\s*\{\s*\\*"class_name\\*":\s*\\*"Tok
 
 
 def find_tokenizer_source(config: TokenizerConfig) -> TokenizerSource:
-    """The tokenizer that `config.file` names. Raises DataError where there is none, or none that is known."""
+    """The tokenizer that `config.file` names. Raises DataError if there is none, or none that is known."""
     assert config.file is not None
     place = Path(config.file)
     folder, name = _locate_file(place)
@@ -84,7 +84,7 @@ def _locate_file(path: Path) -> tuple[PretrainedFolder, str]:
 
 
 def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: PretrainedFolder) -> str:
-    """Which form a file has. Raises DataError where it has none that is known."""
+    """Return the form of a file. Raises DataError if it has none that is known."""
     if data.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")):
         raise DataError("is compressed: unpack it, and give the file in it", file=file)
     if data[:1] == b"\n" and b"\x15" in data[:2000]:

@@ -74,12 +74,18 @@ class TokenizerSource:
 
 @dataclass(frozen=True)
 class TokenizerFormat:
-    """name: as messages call it. read: makes tokenizer.json, and of pieces without an id their scores and all merges.
-    key: the recipe's key that is for this form alone. companions: files that are read with it, if they are there.
-    has_ids: whether its pieces have ids of their own."""
+    """A form in which tokenizers are received.
+
+    Args:
+        name: the name of the form in messages.
+        read_tokenizer: makes tokenizer.json and, of pieces without an id, their scores and all merges.
+        key: the recipe's key that is for this form alone.
+        companions: files that are read with it, if they are there.
+        has_ids: whether its pieces have ids of their own.
+    """
 
     name: str
-    read: Callable[[TokenizerSource, TokenizerConfig], tuple[JsonDocument, PieceScoresAndMerges | None]]
+    read_tokenizer: Callable[[TokenizerSource, TokenizerConfig], tuple[JsonDocument, PieceScoresAndMerges | None]]
     key: str | None = None
     companions: Sequence[str] = TOKENIZER_SETTINGS_FILES
     has_ids: Callable[[TokenizerConfig], bool] = lambda config: True
@@ -152,7 +158,7 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
 
 
 def _read_checked_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
-    """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
+    """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError if it is for another class of
     tokenizers, or adds tokens."""
     tokenizer_config = {
         key: each.get("content") if isinstance(each, dict) else each for key, each in source.tokenizer_config.items()

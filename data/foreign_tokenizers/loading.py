@@ -29,7 +29,7 @@ LOADING_ERRORS = (LookupError, ValueError, TypeError, AttributeError, Arithmetic
 @dataclass(frozen=True)
 class ForeignTokenizer:
     """tokenizer: our control tokens have the ids 0 to 3. form: what its file is, as messages call it. control_tokens:
-    by ours those there; empty where the file has ours. A role without a token there is a piece that no text has."""
+    by ours those there; empty if the file has ours. A role without a token there is a piece that no text has."""
 
     tokenizer: Tokenizer
     form: str
@@ -55,12 +55,14 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
             raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}. Remove the key")
-    document, unnumbered = form.read(source, config)
+    document, unnumbered = form.read_tokenizer(source, config)
     document = add_model_type(document)
-    given = {role: token for role, key in CONTROL_TOKEN_FIELDS.items() if (token := getattr(config, key)) is not None}
+    tokens_by_role = {
+        role: token for role, key in CONTROL_TOKEN_FIELDS.items() if (token := getattr(config, key)) is not None
+    }
     pieces = document_pieces(document)
     is_ours = [pieces.get(number) for number in range(len(SPECIAL_TOKENS))] == [*SPECIAL_TOKENS]
-    if is_ours and not given:
+    if is_ours and not tokens_by_role:
         tokenizer = Tokenizer.from_json(json.dumps({**document, "post_processor": None}))
         if (file := source.companions.get(ORIGINAL_IDS_FILE)) is not None:  # one of ours that was taken before
             ids = load_original_ids(file.parent, source.file.name, tokenizer.vocab_size)
@@ -69,9 +71,9 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     size = max(pieces, default=-1) + 1
     if not pieces or size > len(pieces) + MAX_UNUSED_IDS:
         raise ValueError(f"it has {len(pieces):,} pieces, and ids up to {size - 1:,}")
-    roles = find_role_ids(document, _control_tokens(source), given)
-    found = renumber(document, roles, size)
-    made = found.document
+    roles = find_role_ids(document, _control_tokens(source), tokens_by_role)
+    renumbered = renumber(document, roles, size)
+    made = renumbered.document
     if unnumbered is not None:
         made = append_pieces_read_as_unk(made, *unnumbered)
     text = json.dumps(made, ensure_ascii=False, indent=2)
@@ -80,31 +82,31 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
             f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_TOKENIZER_FILE_BYTES:,} at most"
         )
     tokenizer = Tokenizer.from_json(text)
-    unmapped = {*found.unmapped_ids}
+    unmapped = {*renumbered.unmapped_ids}
     if form.has_ids(config):
-        rows = [None if new in unmapped else old for new, old in enumerate(found.rows)]
+        rows = [None if new in unmapped else old for new, old in enumerate(renumbered.rows)]
         tokenizer = tokenizer.with_original_ids(rows)
-    kept = {role: pieces[found.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped}
+    kept = {role: pieces[renumbered.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped}
     return ForeignTokenizer(tokenizer, form.name, kept)
 
 
 def _control_tokens(source: TokenizerSource) -> dict[str, str]:
     """The names of control tokens in files beside a tokenizer, by their keys."""
-    found: dict[str, str] = {}
+    tokens_by_key: dict[str, str] = {}
     for key in (key for keys in KEYS_BY_ROLE.values() for key in keys):
         value = source.tokenizer_config.get(key)
         spelled: Any = value.get("content") if isinstance(value, Mapping) else value
         if spelled is not None and not (isinstance(spelled, str) and spelled):
             raise ValueError(f"{key} = {json.dumps(value, ensure_ascii=False):.60} beside it is not a token")
         if spelled is not None:
-            found[key] = spelled
-    return found
+            tokens_by_key[key] = spelled
+    return tokens_by_key
 
 
 def tokenizer_files(config: TokenizerConfig) -> dict[str, Path]:
     """Every file that `load_foreign_tokenizer` reads, by its name in a manifest.
 
-    Raises DataError where it is of no known format, or is not there.
+    Raises DataError if it is of no known format, or is not there.
     """
     source = find_tokenizer_source(config)
     named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.companions.items()}

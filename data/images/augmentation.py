@@ -65,7 +65,11 @@ class Augmentation:
     ) -> Ints:
         """The indices of `size` pixels from which the pixels of the result are taken: (B, size).
 
-        share, place: (B,) of the window, where place 0 is the first that fits and 1 the last. by: (B,) of the shift.
+        Args:
+            size: the number of pixels of a side.
+            window_share: (B,), the share of the side that the window covers.
+            window_position: (B,), from 0, the first position that fits, to 1, the last.
+            shift_draws: (B,), random numbers that decide the shift.
         """
         begin = window_position * (size - window_share * size)
         kept = begin[:, None] + (np.arange(size) + 0.5) * window_share[:, None]

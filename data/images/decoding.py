@@ -147,12 +147,12 @@ def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _check_header(image: Image.Image, name: str) -> list[str]:
-    """The conversions that the header alone asks for. Raises DataError where the image is refused."""
+    """The conversions that the header alone asks for. Raises DataError if the image is refused."""
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise DataError(f"has more than {MAX_PIXELS:,} pixels ({width} x {height}): scale it down", file=name)
-    several = bool(getattr(image, "is_animated", False))
-    if several and image.format != "MPO":
+    has_several_pictures = bool(getattr(image, "is_animated", False))
+    if has_several_pictures and image.format != "MPO":
         raise DataError("is animated, or has several pages: save the picture that is meant", file=name)
     kind = ""
     if image.mode not in PIL_MODES and not image.mode.startswith("I;16"):
@@ -165,7 +165,7 @@ def _check_header(image: Image.Image, name: str) -> list[str]:
             "and save 8 bits of each",
             file=name,
         )
-    return ["first picture of several (MPO)"] if several else []
+    return ["first picture of several (MPO)"] if has_several_pictures else []
 
 
 def _to_plain_mode(file: ImageFile.ImageFile, name: str, conversions: list[str]) -> Image.Image:

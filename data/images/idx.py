@@ -71,13 +71,13 @@ def _read_items(path: Path, dimensions: int, count: int, size: int) -> Iterator[
     with open_maybe_compressed(path) as file:
         file.read(4 + 4 * dimensions)
         for begin in range(0, count, at_once):
-            wanted = min(at_once, count - begin) * size
-            block = file.read(wanted)
-            if len(block) < wanted:
+            num_bytes = min(at_once, count - begin) * size
+            block = file.read(num_bytes)
+            if len(block) < num_bytes:
                 num_read = begin + len(block) // size
                 raise DataError(
                     f"is cut off: its header says {format_count(count, 'item')}, and it holds {num_read:,}", file=path
                 )
-            yield from (block[start : start + size] for start in range(0, wanted, size))
+            yield from (block[start : start + size] for start in range(0, num_bytes, size))
         if file.read(1):
             raise DataError(f"holds more than the {format_count(count, 'item')} that its header says", file=path)

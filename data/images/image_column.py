@@ -45,10 +45,10 @@ def read_image_column(
     """
     import datasets  # takes a second
 
-    wanted = [image, *columns]
+    columns_to_read = [image, *columns]
     opened_split = huggingface.open_split(path, split, online=online)
     with huggingface.corruption_as_data_error(path, "whole dataset"):
-        tables = _read_tables(opened_split, wanted, path)
+        tables = _read_tables(opened_split, columns_to_read, path)
         head = next(tables)
         if isinstance(opened_split, DataFiles):
             features = datasets.Features.from_arrow_schema(head.schema)
@@ -59,7 +59,7 @@ def read_image_column(
         named |= dict.fromkeys(columns, classes) if classes else {}
         number = 0
         for table in chain([head], tables):
-            for row in _records_of_table(table.select(wanted)):
+            for row in _records_of_table(table.select(columns_to_read)):
                 number += 1
                 name = f"{path}, row {number}"
                 of_texts = next((each for each in columns if holds_text(row[each])), None) if classes else None
@@ -74,12 +74,12 @@ def read_image_column(
                 yield CaptionedImage(name, content, tuple(texts), f"row {number}")
 
 
-def _read_tables(split: huggingface.OpenedSplit, wanted: Sequence[str], path: str) -> Iterator[pa.Table]:
+def _read_tables(split: huggingface.OpenedSplit, columns_to_read: Sequence[str], path: str) -> Iterator[pa.Table]:
     """The rows of a split as tables of bounded size, the first without rows; images are not decoded."""
     if not isinstance(split, DataFiles):
         yield split.data.schema.empty_table()
         # Not decoded by `datasets`: that would believe every file.
-        chosen = split.select_columns([each for each in wanted if each in split.column_names])
+        chosen = split.select_columns([each for each in columns_to_read if each in split.column_names])
         yield from chosen.with_format("arrow").iter(batch_size=IMAGES_PER_BATCH)
         return
     if split.kind not in ("parquet", "arrow"):
@@ -89,7 +89,9 @@ def _read_tables(split: huggingface.OpenedSplit, wanted: Sequence[str], path: st
             yield from read_arrow(file)
             continue
         with open_maybe_compressed(file) as stream:
-            yield from read_parquet(cast(BinaryIO, stream), lambda names: [each for each in wanted if each in names])
+            yield from read_parquet(
+                cast(BinaryIO, stream), lambda names: [each for each in columns_to_read if each in names]
+            )
 
 
 def _check_columns(features: Mapping[str, Any], image: str, columns: Sequence[str], path: str) -> None:

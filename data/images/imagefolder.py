@@ -50,15 +50,15 @@ def read_imagefolder(
         advice = _misnamed_table_advice(folder, files) or "remove `classes`"
         raise DataError(f"its labels are the names of folders, not integers: {advice}", file=folder)
     _check_one_split(folder, tables or [file for file in files if file.suffix.lower() in IMAGE_EXTENSIONS])
-    found = (
+    images = (
         _read_tables(folder, tables, columns, read_table, classes) if tables else _read_folders(folder, files, columns)
     )
-    used = {*tables, *(image.content for image in found)}
+    used = {*tables, *(image.content for image in images)}
     left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
-    if not found:
+    if not images:
         problem = "its tables name no image" if tables else f"holds no image ({', '.join(IMAGE_EXTENSIONS)})"
         raise DataError(problem, file=folder)
-    return found, left_out
+    return images, left_out
 
 
 def list_files(folder: Path) -> list[tuple[str, Path]]:
@@ -124,7 +124,7 @@ def _table_as_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]
     """A table as a corpus of texts: the sources are file names, the targets captions."""
     first, *more = columns
     kind = table.suffix.removeprefix(".")
-    about = {
+    settings = {
         "format": kind,
         "path": str(table),
         "source": FILE_NAME_COLUMN,
@@ -132,7 +132,7 @@ def _table_as_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]
         "references": tuple(more) or None,
         "classes": tuple(classes),
     }
-    return CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"})
+    return CorpusConfig.model_validate({**settings, "lists": None if kind == "csv" else "references"})
 
 
 def _image_path(folder: Path, table: Path, row_number: int, name: str) -> Path:

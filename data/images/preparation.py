@@ -49,21 +49,21 @@ class ImageTransform:
 
     def as_json(self) -> dict[str, Any]:
         """Shape and figures: sums are exact; means and deviations are there to be read."""
-        shape, found = self.shape, self.statistics
+        shape, statistics = self.shape, self.statistics
         return {
             "height": shape.height,
             "width": shape.width,
             "channels": shape.channels,
-            "pixels": found.count,
-            "sums": found.sums,
-            "squares": found.squares,
-            "means": found.means,
-            "deviations": found.standard_deviations,
+            "pixels": statistics.count,
+            "sums": statistics.sums,
+            "squares": statistics.squares,
+            "means": statistics.means,
+            "deviations": statistics.standard_deviations,
         }
 
 
 def read_image_transform(folder: Path, displayed_path: Path | None = None) -> ImageTransform:
-    """Read the file that `ImageTransform.write` wrote into a folder. Raises DataError where it is something else."""
+    """Read the file that `ImageTransform.write` wrote into a folder. Raises DataError if it is something else."""
     place = (displayed_path or folder) / IMAGES_FILE
     about = read_json(folder / IMAGES_FILE, displayed_path=place)
     try:
@@ -73,7 +73,7 @@ def read_image_transform(folder: Path, displayed_path: Path | None = None) -> Im
 
 
 def image_transform_from_json(document: Mapping[str, Any]) -> ImageTransform:
-    """Invert `ImageTransform.as_json`. Raises ValueError where the object is something else."""
+    """Invert `ImageTransform.as_json`. Raises ValueError if the object is something else."""
     shape = ImageSize(*(_read_integer(document, name) for name in ("height", "width", "channels")))
     sums, squares = (_read_integers(document, name, shape.channels) for name in ("sums", "squares"))
     statistics = ChannelStatistics(_read_integer(document, "pixels"), sums, squares)

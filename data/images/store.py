@@ -69,19 +69,19 @@ class ImageWriter:
         """
         for image in images:
             try:
-                found = decode_image(image.content, image.title if drop_invalid else image.name, self.shape)
+                decoded = decode_image(image.content, image.title if drop_invalid else image.name, self.shape)
             except DataError as error:
                 if not drop_invalid:
                     raise
                 self.report.add_rejected(str(error), len(image.captions))
                 continue
-            if found.conversions:
-                self._converted[id(found.pixels)] = image.title, found.conversions
+            if decoded.conversions:
+                self._converted[id(decoded.pixels)] = image.title, decoded.conversions
             else:
-                self._converted.pop(id(found.pixels), None)  # of an image that was dropped
+                self._converted.pop(id(decoded.pixels), None)  # of an image that was dropped
             if not drop_invalid:
-                self._keys[id(found.pixels)] = image.content_hash
-            yield image, found.pixels
+                self._keys[id(decoded.pixels)] = image.content_hash
+            yield image, decoded.pixels
 
     @property
     def content_hash(self) -> str | None:
@@ -129,7 +129,7 @@ class ImageStore:
         rows: (rows,) the image of each row of texts.
         statistics: of all pixels of this split; every split is normalized by those of the training split.
         report: on the images of the split.
-        contents: the hash of the images as files, in order; None where it is not known.
+        contents: the hash of the images as files, in order; None if it is not known.
     """
 
     pixels: Pixels
@@ -164,26 +164,26 @@ class ImageStore:
 
 
 def load_images(folder: Path) -> ImageStore:
-    """Open the images that `write_images` wrote. Raises DataError where the files are other ones."""
+    """Open the images that `write_images` wrote. Raises DataError if the files are other ones."""
     try:
-        about = read_json(folder / IMAGES_FILE)
+        metadata = read_json(folder / IMAGES_FILE)
     except FileNotFoundError:
         raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset anew", file=folder) from None
     try:
-        preparation = image_transform_from_json(about)
+        preparation = image_transform_from_json(metadata)
         shape = preparation.shape
-        expected = (about["images"], shape.height, shape.width, shape.channels)
+        expected = (metadata["images"], shape.height, shape.width, shape.channels)
         pixels = np.load(folder / PIXELS_FILE, mmap_mode="r", allow_pickle=False)
         rows = np.load(folder / ROWS_FILE, allow_pickle=False)
         if pixels.dtype != np.uint8 or pixels.shape != expected or not pixels.flags.c_contiguous:
             raise ValueError(f"{PIXELS_FILE} holds {pixels.dtype} {pixels.shape}, not uint8 {expected}")
         if rows.dtype != np.int64 or rows.ndim != 1 or not _are_valid_image_rows(rows, len(pixels)):
             raise ValueError(f"{ROWS_FILE} does not hold the numbers of images")
-        if pixels[..., 0].size != preparation.statistics.count or type(about["images"]) is not int:
+        if pixels[..., 0].size != preparation.statistics.count or type(metadata["images"]) is not int:
             raise ValueError("its sums are of other pixels")
-        contents = about.get("contents")  # formerly it was not there
+        contents = metadata.get("contents")  # formerly it was not there
         known = contents if isinstance(contents, str) else None
-        return ImageStore(pixels, rows, preparation.statistics, about["report"], known)
+        return ImageStore(pixels, rows, preparation.statistics, metadata["report"], known)
     except (ValueError, OSError, EOFError, KeyError, MemoryError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error

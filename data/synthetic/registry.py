@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.corpus_config import GENERATOR_PARAMETERS, CorpusConfig
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.corpus_keys.built_in_corpora import GENERATOR_PARAMETERS
 from tfm.data.synthetic.code_hash import hash_code
 
 if TYPE_CHECKING:

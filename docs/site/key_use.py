@@ -31,9 +31,11 @@ def idle_reasons(key: str) -> list[str]:
     """The other keys whose values may leave a key without effect, each with the reason."""
     found: dict[str, list[str]] = {}
     for rule in _rules_of(key):
-        others = [each for each in rule.where if each not in KIND and each not in {key, "model.vision", "model.canine"}]
+        others = [
+            each for each in rule.conditions if each not in KIND and each not in {key, "model.vision", "model.canine"}
+        ]
         if others:
-            found.setdefault(rule.why, others)
+            found.setdefault(rule.reason, others)
     return [f"{' and '.join(f'`{each}`' for each in others)}: {why}" for why, others in found.items()]
 
 
@@ -65,7 +67,7 @@ def _reader(key: str, task: str) -> Any:
 
     def reads(architecture: str) -> bool:
         kind = {"model.architecture": architecture, "model.task": task}
-        decided = (rule for rule in _rules_of(key) if rule.where.keys() <= KIND)
-        return not any(all(test(kind[name]) for name, test in rule.where.items()) for rule in decided)
+        decided = (rule for rule in _rules_of(key) if rule.conditions.keys() <= KIND)
+        return not any(all(test(kind[name]) for name, test in rule.conditions.items()) for rule in decided)
 
     return reads

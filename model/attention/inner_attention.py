@@ -41,7 +41,7 @@ GPU_BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPB
 class VarlenKernel(Protocol):
     """(query NHK, key MHK, value MHK, their layouts, how far a query sees back and ahead, -1 for all) -> NHK.
 
-    None where the kernel has no such window.
+    None if the kernel has no such window.
     """
 
     def __call__(
@@ -202,7 +202,7 @@ def split_overlapping_blocks(heads: Tensor, size: int, blocks_per_window: int) -
 
 @cache
 def load_varlen_kernel() -> VarlenKernel | None:
-    """(query, key, value (N, H, K), their layouts, causal) -> (N, H, K); None where this torch has none."""
+    """(query, key, value (N, H, K), their layouts, causal) -> (N, H, K); None if this torch has none."""
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:

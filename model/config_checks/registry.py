@@ -70,5 +70,5 @@ CONFIG_CHECKS: tuple[ConfigCheck, ...] = (
 
 
 def first_config_problem(config: ModelFields) -> str | None:
-    """Return the message of the first check that finds a problem; None where all values go together."""
+    """Return the message of the first check that finds a problem; None if all values go together."""
     return next((problem for check in CONFIG_CHECKS if (problem := check(config)) is not None), None)

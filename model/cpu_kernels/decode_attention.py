@@ -57,11 +57,11 @@ def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
 
 @inline_jit
 def _prefetch_chunk(key, value, key_indices, counts, sentence, w, width):  # type: ignore[no-untyped-def]
-    """Prefetch the w-th of `width` shares of the keys that the queries of a sentence see, as `list_allowed_keys` has
-    listed it.
+    """Prefetch the w-th of `width` shares of the keys that the queries of a sentence may attend to, as
+    `list_allowed_keys` has listed them.
 
-    A share consists of the keys that one query sees and the one before it does not; where all see the same, a part of
-    that.
+    A share consists of the keys that one query may attend to and the one before it may not; if all may attend to the
+    same keys, of a part of them.
     """
     m = w % len(counts)
     size = counts[m] if len(counts) == width else (counts[m] + width - 1) // width
@@ -114,8 +114,8 @@ def store_cache_row(cache, sentence, slot, row, offset):  # type: ignore[no-unty
 
 @inline_jit
 def _add_products(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
-    """Return x + the products of the first `count` numbers, at most 2 SIDE, of a from place i on and b from place j
-    on.
+    """Return x + the products of the first `count` numbers, at most 2 LANES, of a from place i on and b from place
+    j on.
     """
     x = x + load_partial(a, i, count, ZERO) * load_partial(b, j, count, ZERO)
     return x + load_partial(a, i + LANES, count - LANES, ZERO) * load_partial(b, j + LANES, count - LANES, ZERO)
@@ -159,7 +159,7 @@ def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
 
 @inline_jit
 def _sum_weighted_values(value, offset, key_indices, list_offset, count, value_dim, weights, s, scale, output, v):  # type: ignore[no-untyped-def]
-    """Set mixed, from place v on, to share * the sum of the listed values from `offset` on, each times its weight."""
+    """Set the output, from place v on, to scale * the sum of the listed values from `offset` on, each weighted."""
     for part in range(0, value_dim, 2 * LANES):
         more = value_dim - part
         acc_low = acc_high = splat(ZERO)
@@ -173,16 +173,22 @@ def _sum_weighted_values(value, offset, key_indices, list_offset, count, value_d
 
 
 def _attend(query, key, value, slots, key_indices, counts, scale, output):  # type: ignore[no-untyped-def]
-    """Set mixed = softmax(query key^T * scale) value, over the keys that `list_allowed_keys` has listed.
+    """Set output = softmax(query key^T * scale) value, over the keys that `list_allowed_keys` has listed.
 
-    query (B, W, H K or more), key (B, G, S, K), value (B, G, S, V) -> mixed (B, W, H, V). where (B, W, ..), counts
-    (B, W); or (B, 1, ..), (B, 1), where they are the same for all queries of a sentence.
-    slots (B, W): where keys and values go first that stand behind the queries; (B, 0) where there are none.
+    Args:
+        query: (B, W, H K or more), behind the queries the new keys and values, if `slots` names slots.
+        key: (B, G, S, K).
+        value: (B, G, S, V).
+        slots: (B, W), the slots into which the new keys and values are written first; (B, 0) for none.
+        key_indices: (B, W, ..), or (B, 1, ..) if they are the same for all queries of a sentence.
+        counts: (B, W) or (B, 1), the number of keys of each query.
+        scale: factor of the logits.
+        output: (B, W, H, V), written.
     """
     (batch, width, heads, value_dim), key_dim = output.shape, key.shape[3]
     sharing, num_lists = heads // key.shape[1], counts.shape[1]
-    groups, num_keys, query_dim, room = key.shape[1], key.shape[2], query.shape[2], key_indices.shape[2] + LANES
-    weights, shares = np.empty(width * heads * room, np.float32), np.empty(width * heads, np.float32)
+    groups, num_keys, query_dim, row_stride = key.shape[1], key.shape[2], query.shape[2], key_indices.shape[2] + LANES
+    weights, shares = np.empty(width * heads * row_stride, np.float32), np.empty(width * heads, np.float32)
     for b in range(batch):
         for w in range(slots.shape[1]):
             store_cache_row(key, b, slots[b, w], query[b, w], heads * key_dim)
@@ -194,10 +200,12 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
             listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, q = (b * groups + h // sharing) * num_keys, (b * width + w) * query_dim + h * key_dim
-                _score_keys(query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * room)
+                _score_keys(
+                    query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * row_stride
+                )
         for row in range(width * heads):
             shares[row] = _softmax(
-                weights, row * room, load_scalar(counts, b * num_lists + row // heads % num_lists), scale
+                weights, row * row_stride, load_scalar(counts, b * num_lists + row // heads % num_lists), scale
             )
         for w in range(width):
             m = w % num_lists
@@ -206,7 +214,17 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
                 first, row = (b * groups + h // sharing) * num_keys, w * heads + h
                 v = (b * width * heads + row) * value_dim
                 _sum_weighted_values(
-                    value, first, key_indices, listed, count, value_dim, weights, row * room, shares[row], output, v
+                    value,
+                    first,
+                    key_indices,
+                    listed,
+                    count,
+                    value_dim,
+                    weights,
+                    row * row_stride,
+                    shares[row],
+                    output,
+                    v,
                 )
 
 
@@ -249,7 +267,7 @@ def allocate_slots(ancestor_mask, slot_positions, lengths, new_slots, new_ancest
         The number of slots in use after that.
     """
     batch, width, slots = ancestor_mask.shape
-    used = 0
+    num_slots = 0
     for b in range(batch):
         taken = 0
         for s in range(slots + width):
@@ -263,5 +281,5 @@ def allocate_slots(ancestor_mask, slot_positions, lengths, new_slots, new_ancest
                 taken += 1
                 is_free = False
             if not is_free:
-                used = max(used, s + 1)
-    return used
+                num_slots = max(num_slots, s + 1)
+    return num_slots

@@ -66,7 +66,7 @@ def are_kernels_enabled() -> bool:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) -> Tensor | None:
-    """Return softmax(Q K^T * scale + mask) V; None where the loop does not apply.
+    """Return softmax(Q K^T * scale + mask) V; None if the loop does not apply.
 
     Args:
         query: (B, H, T, K).
@@ -76,42 +76,41 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
         scale: factor of the logits.
 
     Returns:
-        The mixed values (B, H, T, V), or None.
+        The output (B, H, T, V), or None.
     """
     if not mask.needs_explicit_attention or not _is_supported(query):
         return None
     batch, heads, num_queries, _ = query.shape
-    mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
-    heads_of_keys, none = (view_full_cache(key), view_full_cache(value)), torch.empty(batch, 0, dtype=torch.int64)
-    arrays = _merge_heads(query), *heads_of_keys, none, *allowed_keys(mask, batch, key.shape[2])
-    _library.attend(*map(Tensor.numpy, arrays), scale, mixed.numpy())
-    return mixed.transpose(1, 2)
+    output = query.new_empty(batch, num_queries, heads, value.shape[3])
+    full_cache, no_slots = (view_full_cache(key), view_full_cache(value)), torch.empty(batch, 0, dtype=torch.int64)
+    arrays = _merge_heads(query), *full_cache, no_slots, *allowed_keys(mask, batch, key.shape[2])
+    _library.attend(*map(Tensor.numpy, arrays), scale, output.numpy())
+    return output.transpose(1, 2)
 
 
 def allowed_keys(mask: Mask, batch: int, num_keys: int) -> AttendedKeys:
-    """Return the indices of the keys that each query sees (B, W, ..), and their numbers (B, W): listed once for all
-    layers.
+    """List the keys that each query may attend to (B, W, ..), and their numbers (B, W), once for all layers.
 
     Args:
         mask: the mask of a decoding step, for which the lists are kept.
         batch: B.
         num_keys: S.
     """
-    kept = _key_lists.setdefault(mask, {})
-    if (batch, num_keys) not in kept:
+    lists_of_mask = _key_lists.setdefault(mask, {})
+    if (batch, num_keys) not in lists_of_mask:
         allowed = mask.allowed
         if allowed is None:
             allowed = torch.ones(batch, 1, 1, num_keys, dtype=torch.bool)
         allowed = allowed.expand(batch, -1, -1, -1).squeeze(1).contiguous()
-        where = torch.zeros(*allowed.shape[:2], num_keys + _library.UNROLL_FACTOR, dtype=torch.uint64)
+        key_indices = torch.zeros(*allowed.shape[:2], num_keys + _library.UNROLL_FACTOR, dtype=torch.uint64)
         counts = torch.empty(allowed.shape[:2], dtype=torch.int64)
-        _library.list_allowed_keys(allowed.numpy(), where.numpy(), counts.numpy())
-        kept[batch, num_keys] = where, counts
-    return kept[batch, num_keys]
+        _library.list_allowed_keys(allowed.numpy(), key_indices.numpy(), counts.numpy())
+        lists_of_mask[batch, num_keys] = key_indices, counts
+    return lists_of_mask[batch, num_keys]
 
 
 def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor | None:
-    """Return (x - mean) / sqrt(var + eps) * gain + bias of each row x; None where the loop does not apply.
+    """Return (x - mean) / sqrt(var + eps) * gain + bias of each row x; None if the loop does not apply.
 
     Args:
         rows: (N, D).
@@ -154,7 +153,7 @@ def try_write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, sl
 def allocate_slots(
     ancestor_mask: Tensor, slot_positions: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Return the slots that the next rows take; None where the loop does not apply.
+    """Return the slots that the next rows take; None if the loop does not apply.
 
     Args:
         ancestor_mask: (B, W, S), true where a row descends from a slot.
@@ -194,29 +193,35 @@ def topk_of_logits(
         banned_ids: pieces that cannot come next: they count in the softmax, and are left out of the result.
 
     Returns:
-        The values, hypotheses and tokens of the candidates, (B, 2 `beam`) each; None where the loop does not apply.
+        The values, hypotheses and tokens of the candidates, (B, 2 `beam`) each; None if the loop does not apply.
     """
     if not are_kernels_enabled() or log_prob_sums.device.type != "cpu":
         return None
     log_prob_sums, rows, place = log_prob_sums.contiguous(), torch.zeros(LOGIT_ROWS_PER_CALL, dtype=torch.int64), 0
     values = log_prob_sums.new_full((len(log_prob_sums), 2 * beam), float("-inf"))
-    found = values, torch.zeros_like(values, dtype=torch.int64), torch.zeros_like(values, dtype=torch.int64)
-    sums_array, of_rows, of_found = log_prob_sums.numpy(), rows.numpy(), [each.numpy() for each in found]
-    of_never = np.array(banned_ids, np.int64)
+    candidates = values, torch.zeros_like(values, dtype=torch.int64), torch.zeros_like(values, dtype=torch.int64)
+    sums_array, rows_array, candidate_arrays = (
+        log_prob_sums.numpy(),
+        rows.numpy(),
+        [each.numpy() for each in candidates],
+    )
+    banned_array = np.array(banned_ids, np.int64)
     while True:
         count, place = _library.list_unpruned_hypotheses(
-            place, sums_array, of_found[0], of_found[2], beam, eos_id, of_rows
+            place, sums_array, candidate_arrays[0], candidate_arrays[2], beam, eos_id, rows_array
         )
         if count == 0:
-            return found
-        of_rows[count:] = of_rows[count - 1]
+            return candidates
+        rows_array[count:] = rows_array[count - 1]
         chunk_logits = logits(rows[: count + -count % ROW_MULTIPLE]).contiguous()
         if chunk_logits.dtype is torch.bfloat16:
             _library.topk_of_bf16_logits(
-                view_bf16_as_uint16(chunk_logits), of_rows[:count], of_never, sums_array, *of_found
+                view_bf16_as_uint16(chunk_logits), rows_array[:count], banned_array, sums_array, *candidate_arrays
             )
         elif chunk_logits.dtype is torch.float32:
-            _library.topk_of_logits(chunk_logits.numpy(), of_rows[:count], of_never, sums_array, *of_found)
+            _library.topk_of_logits(
+                chunk_logits.numpy(), rows_array[:count], banned_array, sums_array, *candidate_arrays
+            )
         else:
             return None
         del chunk_logits  # freed before the next ones are computed

@@ -82,7 +82,7 @@ def _has_valid_digest(file: Path) -> bool:
 
 class _FolderCache(FunctionCache):  # type: ignore[misc]
     """numba's cache of a function, in the folder that numba chooses, in files named by all that the function is made
-    of. A file that is of no use is written anew, where that is possible. Raises RuntimeError where there is no folder.
+    of. A file that is of no use is written anew, where that is possible. Raises RuntimeError if there is no folder.
     """
 
     _impl_class = _FolderCacheImpl

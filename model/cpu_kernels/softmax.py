@@ -49,11 +49,11 @@ def log_sum_exp(numbers, offset, count, maxima):  # type: ignore[no-untyped-def]
         numbers: the array.
         offset: place of the first number.
         count: the number of numbers.
-        maxima: (count // BLOCK + 1, LANES), written: the largest of each BLOCK, one in each lane of a vector.
+        maxima: (count // BLOCK_SIZE + 1, LANES), written: the largest of each block, one in each lane of a vector.
     """
     end, running_max, sums = offset + count, MIN_FLOAT32, splat(ZERO)
-    whole = offset + count // BLOCK_SIZE * BLOCK_SIZE
-    for block in range(offset, whole, BLOCK_SIZE):
+    blocks_end = offset + count // BLOCK_SIZE * BLOCK_SIZE
+    for block in range(offset, blocks_end, BLOCK_SIZE):
         best = load(numbers, block)
         for i in range(block + LANES, block + BLOCK_SIZE, LANES):
             best = vmax(best, load(numbers, i))
@@ -63,11 +63,11 @@ def log_sum_exp(numbers, offset, count, maxima):  # type: ignore[no-untyped-def]
         for i in range(block, block + BLOCK_SIZE, LANES):
             sums = sums + exp(load(numbers, i) - splat(running_max))
     best = splat(NEG_INF)
-    for i in range(whole, end, LANES):
+    for i in range(blocks_end, end, LANES):
         best = vmax(best, load_partial(numbers, i, end - i, NEG_INF))
-    store(maxima, (whole - offset) // BLOCK_SIZE * LANES, best)
+    store(maxima, (blocks_end - offset) // BLOCK_SIZE * LANES, best)
     if hmax(best) > running_max:
         sums, running_max = sums * exp(splat(running_max - hmax(best))), hmax(best)
-    for i in range(whole, end, LANES):
+    for i in range(blocks_end, end, LANES):
         sums = sums + exp(load_partial(numbers, i, end - i, NEG_INF) - splat(running_max))
     return running_max, math.log(hsum(sums))

@@ -65,10 +65,10 @@ def _matmul(weight, first, bias, rows, result):  # type: ignore[no-untyped-def]
         result: (N, out), written; `out` is a multiple of UNROLL_FACTOR.
     """
     (num_rows, num_outputs), num_inputs = result.shape, rows.shape[1]
-    whole, sums = num_rows // UNROLL_FACTOR * UNROLL_FACTOR, np.empty(UNROLL_FACTOR, np.float32)
+    unrolled_end, sums = num_rows // UNROLL_FACTOR * UNROLL_FACTOR, np.empty(UNROLL_FACTOR, np.float32)
     for o in range(num_outputs):
         w = first + o * num_inputs
-        for n in range(0, whole, UNROLL_FACTOR):
+        for n in range(0, unrolled_end, UNROLL_FACTOR):
             r = n * num_inputs
             y0 = y1 = y2 = y3 = splat(ZERO)
             for i in range(0, num_inputs, LANES):
@@ -79,7 +79,7 @@ def _matmul(weight, first, bias, rows, result):  # type: ignore[no-untyped-def]
             store_hsums(sums, 0, y0, y1, y2, y3)
             for k in range(UNROLL_FACTOR):
                 result[n + k, o] = sums[k] + bias[o]
-    for n in range(whole, num_rows):
+    for n in range(unrolled_end, num_rows):
         r = n * num_inputs
         for o in range(0, num_outputs, UNROLL_FACTOR):
             w = first + o * num_inputs
@@ -159,18 +159,18 @@ def _sample_token_top_k_top_p(log_probs, uniform, num_best, temperature, top_p, 
         cumulative_weights: (V,) float64, written.
     """
     order = np.argsort(-log_probs, kind="mergesort")[:num_best]  # among equals the lowest first
-    largest, whole, total = np.float64(log_probs[order[0]]), 0.0, 0.0
+    largest, total_weight, top_p_weight = np.float64(log_probs[order[0]]), 0.0, 0.0
     for i in range(len(order)):
-        whole += math.exp((np.float64(log_probs[order[i]]) - largest) / temperature)
-        cumulative_weights[i] = whole
+        total_weight += math.exp((np.float64(log_probs[order[i]]) - largest) / temperature)
+        cumulative_weights[i] = total_weight
     for i in range(len(order)):
         weight = math.exp((np.float64(log_probs[order[i]]) - largest) / temperature)
-        if cumulative_weights[i] - weight < top_p * whole:
-            total += weight
-        cumulative_weights[i] = total
-    wanted = min(uniform * total, np.nextafter(total, 0.0))
+        if cumulative_weights[i] - weight < top_p * total_weight:
+            top_p_weight += weight
+        cumulative_weights[i] = top_p_weight
+    drawn_weight = min(uniform * top_p_weight, np.nextafter(top_p_weight, 0.0))
     for i in range(len(order)):
-        if cumulative_weights[i] > wanted:
+        if cumulative_weights[i] > drawn_weight:
             return order[i]
     return order[-1]
 
@@ -206,41 +206,44 @@ def continue_texts(  # type: ignore[no-untyped-def]
         temperature_top_p: temperature, and the probability of the pieces to draw from (top-p).
         log_probs_out: (N, count), written: the log-probabilities of the pieces.
     """
-    settings, (padding, begin, end), (num_read, given, shortest, longest) = (
+    settings, (padding, begin, end), (num_read, num_given, shortest, longest) = (
         decoder.settings,
         pad_bos_eos_ids,
         length_limits,
     )
     temperature, top_p = temperature_top_p
-    (num_texts, count), layers, room = uniform.shape, len(keys), keys.shape[3]
+    (num_texts, count), layers, capacity = uniform.shape, len(keys), keys.shape[3]
     vocab, width = len(decoder.table), len(output)
     logits, no_bias = np.empty((num_texts, width), np.float32), np.zeros(width, np.float32)
     maxima, sums = np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32), np.empty(vocab, np.float64)
-    slots, last = np.empty((num_texts, 1), np.int64), np.empty(num_texts, np.int64)
-    seen, counts = np.zeros((num_texts, 1, room + UNROLL_FACTOR), np.uint64), np.empty((num_texts, 1), np.int64)
+    slots, tokens = np.empty((num_texts, 1), np.int64), np.empty(num_texts, np.int64)
+    key_indices, counts = (
+        np.zeros((num_texts, 1, capacity + UNROLL_FACTOR), np.uint64),
+        np.empty((num_texts, 1), np.int64),
+    )
     pairs = decoder.turns.shape[1]
-    turns = np.empty((num_texts, pairs, 2), np.float32)
+    cos_sin = np.empty((num_texts, pairs, 2), np.float32)
     for n in range(num_texts):
-        for s in range(room):
-            seen[n, 0, s] = s
-    num_new = max(num_read + 1 - given, 0)  # pieces that were appended before
-    first = given - 1 + num_new
-    for here in range(num_read, first + count):
+        for s in range(capacity):
+            key_indices[n, 0, s] = s
+    num_new = max(num_read + 1 - num_given, 0)  # pieces that were appended before
+    first = num_given - 1 + num_new
+    for position in range(num_read, first + count):
         x = np.empty((num_texts, decoder.table.shape[1]), np.float32)
         for n in range(num_texts):
-            last[n], slots[n, 0], counts[n, 0] = pieces[n, here], here, here + 1
-            x[n] = embed_ids(decoder.table, decoder.positions, settings.embedding_scale, last[n : n + 1], here)[0]
+            tokens[n], slots[n, 0], counts[n, 0] = pieces[n, position], position, position + 1
+            x[n] = embed_ids(decoder.table, decoder.positions, settings.embedding_scale, tokens[n : n + 1], position)[0]
             for i in range(pairs):
-                turns[n, i, 0], turns[n, i, 1] = decoder.turns[here, i, 0], decoder.turns[here, i, 1]
+                cos_sin[n, i, 0], cos_sin[n, i, 1] = decoder.turns[position, i, 0], decoder.turns[position, i, 1]
         for layer in range(layers):
             x = _attend_to_text(
-                settings, decoder.attention, turns, layer, x, keys[layer], values[layer], slots, seen, counts
+                settings, decoder.attention, cos_sin, layer, x, keys[layer], values[layer], slots, key_indices, counts
             )
             x = _feed_forward(settings, decoder.feed_forward, layer, x)
-        if here < first:  # the next piece is given
+        if position < first:  # the next piece is given
             continue
         _matmul(output, 0, no_bias, pre_norm(settings, decoder.final_norm, 0, x), logits)
-        step = here - first
+        step = position - first
         for n in range(num_texts):
             row = logits[n, :vocab]
             largest, rest = log_sum_exp(logits, n * width, vocab, maxima)
@@ -259,4 +262,4 @@ def continue_texts(  # type: ignore[no-untyped-def]
                 token = _sample_token(row, uniform[n, step], temperature, sums)
             else:
                 token = _sample_token_top_k_top_p(row, uniform[n, step], num_best, temperature, top_p, sums)
-            log_probs_out[n, step], pieces[n, here + 1] = row[token], token
+            log_probs_out[n, step], pieces[n, position + 1] = row[token], token

@@ -66,8 +66,15 @@ class StackSettings(NamedTuple):
 class StackWeights(NamedTuple):
     """An encoder, or a decoder but for its cross-attention.
 
-    table (V, D), positions (M, D): what is looked up and added. turns (M, K / 2, 2): how queries and keys of a position
-    are turned, see `rotate_heads`. final_norm: that the stack ends with, if pre-norm.
+    Args:
+        table: (V, D) embeddings of pieces.
+        positions: (M, D), added to the embeddings.
+        turns: (M, K / 2, 2), cosine and sine of the angles by which `rotate_heads` rotates queries and keys of a
+            position.
+        attention: weights of self-attention.
+        feed_forward: weights of the feed-forward layers.
+        final_norm: the norm that a pre-norm stack ends with.
+        settings: settings of the stack.
     """
 
     table: Array
@@ -147,9 +154,9 @@ def multiply_rows(weight, bias, x, y):  # type: ignore[no-untyped-def]
 @helper_jit
 def _multiply_plain(weight, bias, x, y):  # type: ignore[no-untyped-def]
     """Set y = W x + b of each row, by a weight (out, in)."""
-    whole = len(x) // UNROLL_FACTOR * UNROLL_FACTOR
+    unrolled_end = len(x) // UNROLL_FACTOR * UNROLL_FACTOR
     for o in range(len(bias)):
-        for n in range(0, whole, UNROLL_FACTOR):
+        for n in range(0, unrolled_end, UNROLL_FACTOR):
             y0 = y1 = y2 = y3 = np.float32(0.0)
             for i in range(weight.shape[1]):
                 w = weight[o, i]
@@ -158,7 +165,7 @@ def _multiply_plain(weight, bias, x, y):  # type: ignore[no-untyped-def]
                 y2 += w * x[n + 2, i]
                 y3 += w * x[n + 3, i]
             y[n, o], y[n + 1, o], y[n + 2, o], y[n + 3, o] = y0 + bias[o], y1 + bias[o], y2 + bias[o], y3 + bias[o]
-        for n in range(whole, len(x)):
+        for n in range(unrolled_end, len(x)):
             total = np.float32(0.0)
             for i in range(weight.shape[1]):
                 total += weight[o, i] * x[n, i]
@@ -273,12 +280,12 @@ def activate(rows, activation):  # type: ignore[no-untyped-def]
 
 @helper_jit
 def rotate_heads(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
-    """Turn the first heads of rows, in place; rows beyond the first R stay.
+    """Rotate the first heads of rows, in place; rows beyond the first R stay.
 
     Args:
         rows: (N, heads K or more).
-        cos_sin: (R, K / 2, 2): cosine and sine of the angle of each pair x_2i, x_2i+1; (R, 0, 2) turns nothing.
-        heads: number of heads to turn.
+        cos_sin: (R, K / 2, 2): cosine and sine of the angle of each pair x_2i, x_2i+1; (R, 0, 2) rotates nothing.
+        heads: number of heads to rotate.
     """
     num_rows, pairs, _ = cos_sin.shape
     for n in range(num_rows):
@@ -291,11 +298,11 @@ def rotate_heads(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
 
 @compile_function("void(f4[:,::1], f4[:,:,::1], i8)")
 def rotate_rows(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
-    """Turn the first heads of rows, in place: `rotate_heads` as a compiled loop.
+    """Rotate the first heads of rows, in place: `rotate_heads` as a compiled loop.
 
     Args:
         rows: (N, heads K or more).
         cos_sin: (R, K / 2, 2).
-        heads: number of heads to turn.
+        heads: number of heads to rotate.
     """
     rotate_heads(rows, cos_sin, heads)

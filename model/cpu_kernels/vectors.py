@@ -129,17 +129,19 @@ def load_partial(_, array, offset, count, fill_value):  # type: ignore[no-untype
     """
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array, offset, count, rest = arguments
+        array, offset, count, fill_number = arguments
         of_array = context, builder, signature.args[0], array, offset
         with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
             with then:  # what processors without masks do fast
                 whole, after_whole = _emit_load(*of_array), builder.block
             with otherwise:
-                some = builder.select(_lane_mask(builder, count), _emit_load(*of_array, count), _splat(builder, rest))
+                lanes = builder.select(
+                    _lane_mask(builder, count), _emit_load(*of_array, count), _splat(builder, fill_number)
+                )
                 after_some = builder.block
         found = builder.phi(FLOAT32_VECTOR)
         found.add_incoming(whole, after_whole)
-        found.add_incoming(some, after_some)
+        found.add_incoming(lanes, after_some)
         return found
 
     return vector_type(array, types.int64, types.int64, types.float32), codegen

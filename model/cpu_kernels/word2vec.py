@@ -109,8 +109,8 @@ def draw_window_size(key, position, window, shrink):  # type: ignore[no-untyped-
 
 @helper_jit
 def draw_noise_words(target_and_noise_words, alias_table, outputs, state):  # type: ignore[no-untyped-def]
-    """Draw words after chosen[0], none of them that word; return the state of the stream. Their rows (V, D) are fetched
-    into the cache.
+    """Draw noise words behind the target word, none of them that word; return the state of the stream. The rows of
+    `outputs` (V, D) of all these words are fetched into the cache.
     """
     size, dim = np.uint64(len(alias_table)), outputs.shape[1]
     rows = outputs.reshape(-1)
@@ -283,5 +283,5 @@ def get_training_kernel(architecture: str, kind: str) -> Any:
 
 @cache
 def get_alias_table_kernel() -> Any:
-    """`fill_alias_table`, compile_function."""
+    """`fill_alias_table`, compiled."""
     return compile_function("void(f8[::1], u4[:,::1])")(fill_alias_table)

@@ -60,7 +60,7 @@ class _NormWeights:
 class _FusedLayer:
     """A layer's products, and the norms that come after each of its three sublayers.
 
-    mixing_input: queries, keys and values, or the gates of an SSRU. attention_output: none after an SSRU.
+    mixing_input: queries, keys and values, or the gates of an SSRU. attention_output: None after an SSRU.
     """
 
     mixing_input: MatmulFunction
@@ -143,7 +143,7 @@ class FusedDecoderStep:
         return LogProbsOfLogits(lambda some: self._logits(normed[some]), normed, model.output), state
 
     def _rotations(self, rows: Tensor, slots: CacheSlots) -> Array | None:
-        """Return the cosines and sines (R, K / 2, 2) by which queries and keys are turned; None where they are not."""
+        """Return the cosines and sines (R, K / 2, 2) by which queries and keys are rotated; None if they are not."""
         if not isinstance(self._positions, Rotary):
             return None
         like = rows.new_empty(self._heads.key_dim)
@@ -158,11 +158,11 @@ class FusedDecoderStep:
         return normed.bfloat16() if self._in_bf16 else normed
 
     def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _NormWeights) -> tuple[Tensor, Tensor]:
-        """Return rows + added, or where norms stand after that normed; and the input of the next sublayer (N, D)."""
+        """Return rows + added, normed if norms stand after sublayers; and the input of the next sublayer (N, D)."""
         normed, loops = torch.empty_like(added), self._loops
         add_and_norm = loops.add_and_norm_bf16 if added.dtype is torch.bfloat16 else loops.add_and_norm
-        about = norm.gain, norm.bias, norm.eps, self._is_pre_norm
-        add_and_norm(rows.numpy(), dispatch.as_array(added), *about, dispatch.as_array(normed))
+        norm_arguments = norm.gain, norm.bias, norm.eps, self._is_pre_norm
+        add_and_norm(rows.numpy(), dispatch.as_array(added), *norm_arguments, dispatch.as_array(normed))
         return rows, normed
 
 
@@ -186,9 +186,9 @@ class _StepAttention:
         state: TransformerState,
         slots: CacheSlots,
         rows: Tensor,
-        turns: Array | None,
+        cos_sin: Array | None,
     ) -> None:
-        self._rotations = turns
+        self._cos_sin = cos_sin
         self._loops, self._heads, self._slots, self._own_slots = (
             loops,
             heads,
@@ -197,37 +197,39 @@ class _StepAttention:
         )
         batch = len(slots.new_slots)
         self._no_slots = np.empty((batch, 0), np.int64)
-        self._of_target = _list_allowed_keys_and_counts(slots.mask, batch, slots.positions.shape[1])
-        self._of_memory = _list_allowed_keys_and_counts(
+        self._target_keys = _list_allowed_keys_and_counts(slots.mask, batch, slots.positions.shape[1])
+        self._memory_keys = _list_allowed_keys_and_counts(
             state.memory.mask, batch, state.memory.keys_values[0][0].shape[2]
         )
-        types = {rows.dtype} if turns is None else {rows.dtype, torch.float32}
-        self._mixed = {each: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=each) for each in types}
+        types = {rows.dtype} if cos_sin is None else {rows.dtype, torch.float32}
+        self._outputs = {
+            each: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=each) for each in types
+        }
 
     def self_attention(self, projected: Tensor, cache: LayerKVCache) -> Tensor:
         """Return the output (N, H V) of queries, keys and values (N, H K + G K + G V), the latter two written into the
         cache.
 
-        Turned keys are kept in fp32, since they are not rounded after that.
+        Rotated keys are kept in fp32, since they are not rounded after the rotation.
         """
         heads, dtype = self._heads, projected.dtype
-        if self._rotations is not None:
+        if self._cos_sin is not None:
             projected = projected.float()
-            self._loops.rotate_rows(projected.numpy(), self._rotations, heads.num_heads + heads.num_kv_heads)
+            self._loops.rotate_rows(projected.numpy(), self._cos_sin, heads.num_heads + heads.num_kv_heads)
         keys, values = cache.ensure_capacity(
             self._slots, heads.num_kv_heads, (heads.key_dim, heads.value_dim), projected
         )
-        return self._attend(projected, keys, values, self._own_slots, self._of_target).to(dtype)
+        return self._attend(projected, keys, values, self._own_slots, self._target_keys).to(dtype)
 
     def cross_attention(self, query: Tensor, keys_values: tuple[Tensor, Tensor]) -> Tensor:
         """Return the output (N, H V) of queries (N, H K)."""
         keys, values = map(dispatch.view_full_cache, keys_values)
-        return self._attend(query, keys, values, self._no_slots, self._of_memory)
+        return self._attend(query, keys, values, self._no_slots, self._memory_keys)
 
     def _attend(
         self, rows: Tensor, keys: Tensor, values: Tensor, new_slots: Array, attended_keys: tuple[Array, Array]
     ) -> Tensor:
-        (batch, width), mixed = self._own_slots.shape, self._mixed[rows.dtype]
+        (batch, width), mixed = self._own_slots.shape, self._outputs[rows.dtype]
         query, scale = rows[: batch * width].view(batch, width, -1), self._heads.key_dim**-0.5
         by_sentence = mixed[: batch * width].view(batch, width, self._heads.num_heads, self._heads.value_dim)
         attend = self._loops.attend_bf16 if rows.dtype is torch.bfloat16 else self._loops.attend
@@ -237,5 +239,5 @@ class _StepAttention:
 
 
 def _list_allowed_keys_and_counts(mask: Mask, batch: int, num_keys: int) -> tuple[Array, Array]:
-    where, counts = dispatch.allowed_keys(mask, batch, num_keys)
-    return where.numpy(), counts.numpy()
+    key_indices, counts = dispatch.allowed_keys(mask, batch, num_keys)
+    return key_indices.numpy(), counts.numpy()

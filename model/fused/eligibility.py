@@ -148,6 +148,6 @@ def _modules_outside_ssrus(layers: nn.ModuleList) -> list[nn.Module]:
 
 
 def rotary_config(layer: Any) -> RotaryConfig | None:
-    """Return the rotary settings of a layer's self-attention; None where queries and keys are not turned."""
+    """Return the rotary settings of a layer's self-attention; None if queries and keys are not rotated."""
     positions = getattr(layer.attention, "positions", None)
     return positions.rotary if isinstance(positions, Rotary) else None

@@ -121,7 +121,7 @@ def position_table(positions: nn.Module, max_length: int, dim: int) -> Any:
 
 
 def rotation_table(positions: Any, max_length: int, key_dim: int) -> Any:
-    """Return the cosines and sines that turn queries and keys (M, K / 2, 2); (M, 0, 2) where they are not turned."""
+    """Return the cosines and sines that rotate queries and keys (M, K / 2, 2); (M, 0, 2) if they are not rotated."""
     if not isinstance(positions, Rotary):
         return np.empty((max_length, 0, 2), np.float32)
     return torch.view_as_real(positions.rotations(torch.empty(key_dim), torch.arange(max_length))).numpy()

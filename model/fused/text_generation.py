@@ -34,7 +34,7 @@ MAX_WEIGHTS_FOR_COMPILED_GENERATION = 1 << 24
 
 @dataclass(frozen=True)
 class TokenSamplingSettings:
-    """How the next piece is chosen: drawn by a uniform number at a temperature, from all pieces, the `top_k` best, or
+    """The choice of the next piece: drawn by a uniform number at a temperature, from all pieces, the `top_k` best, or
     the best that have the probability `top_p` together; with `top_k` of 1 it is the likeliest.
     """
 
@@ -51,19 +51,25 @@ class CompiledGenerationBatch:
     """Some texts that begin with the same number of pieces, as the loop writes them.
 
     Args:
-        weights: those of the model.
+        weights: the weights of the model.
         pieces: (N, T) the pieces that are given.
-        room: the most pieces that are read.
-        special: padding, begin and end token.
+        capacity: maximum number of pieces that are read.
+        pad_bos_eos_ids: padding, begin and end token.
     """
 
-    def __init__(self, weights: "_LanguageModelWeights", pieces: Any, room: int, special: tuple[int, int, int]) -> None:
-        self._weights, self._special = weights, special
+    def __init__(
+        self,
+        weights: "_LanguageModelWeights",
+        pieces: Any,
+        capacity: int,
+        pad_bos_eos_ids: tuple[int, int, int],
+    ) -> None:
+        self._weights, self._pad_bos_eos_ids = weights, pad_bos_eos_ids
         self._num_read, self._num_given = 0, pieces.shape[1]
-        self._pieces = np.zeros((len(pieces), room + 1), np.int64)
+        self._pieces = np.zeros((len(pieces), capacity + 1), np.int64)
         self._pieces[:, : pieces.shape[1]] = pieces
         heads = weights.decoder.settings.head_shapes
-        shape = len(weights.decoder.attention.projection.bias), len(pieces), heads[1], room
+        shape = len(weights.decoder.attention.projection.bias), len(pieces), heads[1], capacity
         self._keys = np.empty((*shape, heads[2]), np.float32)
         self._values = np.empty((*shape, heads[3]), np.float32)
 
@@ -84,15 +90,15 @@ class CompiledGenerationBatch:
         Args:
             uniform: (N, count), the numbers that decide, one a piece.
             sampling: how they decide.
-            shortest: the fewest new pieces before the end token.
-            longest: the most new pieces; behind them nothing but the end token comes.
+            shortest: minimum number of new pieces before the end token.
+            longest: maximum number of new pieces; behind them nothing but the end token comes.
 
         Returns:
             The pieces (N, count), and their log-probabilities.
         """
         from tfm.model.cpu_kernels import text_generation
 
-        found, first = np.empty(uniform.shape, np.float32), self.num_read + 1
+        log_probs, first = np.empty(uniform.shape, np.float32), self.num_read + 1
         limits = self._num_read, self._num_given, shortest, longest
         text_generation.continue_texts(
             self._weights.decoder,
@@ -100,15 +106,15 @@ class CompiledGenerationBatch:
             self._keys,
             self._values,
             self._pieces,
-            self._special,
+            self._pad_bos_eos_ids,
             limits,
             np.ascontiguousarray(uniform),
             sampling.num_best(len(self._weights.decoder.table)),
             (sampling.temperature, 1.0 if sampling.top_p is None else sampling.top_p),
-            found,
+            log_probs,
         )
         self._num_read = first - 1 + uniform.shape[1]
-        return self._pieces[:, first : first + uniform.shape[1]], found
+        return self._pieces[:, first : first + uniform.shape[1]], log_probs
 
     def select(self, rows: Any) -> None:
         """Keep some of the texts."""
@@ -133,12 +139,12 @@ _weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_LanguageModelWeights]
 def make_compiled_generation_batch(
     model: object, pieces: Sequence[Sequence[int]] | Any, max_length: int, pad_bos_eos_ids: tuple[int, int, int]
 ) -> CompiledGenerationBatch | None:
-    """Return texts that begin with these pieces (N, T), for the loop; None where the loop does not apply.
+    """Return texts that begin with these pieces (N, T), for the loop; None if the loop does not apply.
 
     Args:
         model: the model, whose weights are taken as they are now.
         pieces: (N, T), the begin token first.
-        max_length: the most pieces that are read.
+        max_length: maximum number of pieces that are read.
         pad_bos_eos_ids: padding, begin and end token.
 
     Raises:

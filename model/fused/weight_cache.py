@@ -12,34 +12,35 @@ WeightsT = TypeVar("WeightsT")
 
 
 class WeightCache(Generic[WeightsT]):
-    """The weights of a model as the loop reads them, if it does, for as long as the model stays as it is.
+    """The weights of a model as the loop reads them, for as long as the model stays as it is.
 
-    The cache is asked before every text: all tensors to compare are gathered once. The model itself is not held.
+    The weights are compared before every text, so the tensors to compare are gathered once. The cache has no reference
+    to the model itself.
 
     Args:
         model: the model.
-        make: (model) -> its weights; None where the loop does not apply.
+        make: (model) -> its weights; None if the loop does not apply.
     """
 
     def __init__(self, model: nn.Module, make: Callable[[Any], WeightsT | None]) -> None:
         modules = list(model.modules())
-        self._held = modules[1:]  # so that no new part takes the identity of an old one
+        self._modules = modules[1:]  # so that no new part takes the identity of an old one
         self._parts = [each._modules for each in modules if each._modules]
         self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
         both: list[Any] = [tensors for each in modules for tensors in (each._parameters, each._buffers)]
         self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
-        self._had = self._submodule_ids()
+        self._initial_submodule_ids = self._submodule_ids()
         self._weights: DerivedWeights[WeightsT | None] = DerivedWeights()
         self._make = make
 
     def is_unchanged(self) -> bool:
-        return self._submodule_ids() == self._had
+        return self._submodule_ids() == self._initial_submodule_ids
 
     def has_hooks(self) -> bool:
         return any(self._hooks)
 
     def current_weights(self, model: nn.Module) -> WeightsT | None:
-        """Return the weights of the model; None where the loop does not apply."""
+        """Return the weights of the model; None if the loop does not apply."""
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
         return self._weights.get_or_make(tensors, lambda: self._make(model), model.training)
 
@@ -52,12 +53,12 @@ def cached_weights(
     model: nn.Module,
     make: Callable[[Any], WeightsT | None],
 ) -> WeightsT | None:
-    """Return the weights of a model as it is now; None where the loop does not apply.
+    """Return the weights of a model as it is now; None if the loop does not apply.
 
     Args:
         caches: the caches of the loop, by model.
         model: the model.
-        make: (model) -> its weights; None where the loop does not apply.
+        make: (model) -> its weights; None if the loop does not apply.
     """
     laid_out = caches.get(model)
     if laid_out is None or not laid_out.is_unchanged():

@@ -117,7 +117,7 @@ class TailProjection(nn.Module):
 class AdaptiveSoftmax(nn.Module):
     """An output layer that gives log-probabilities, which are logits as any others.
 
-    words: W_0. clusters: C; None where there are no tails.
+    words: W_0. clusters: C; None if there are no tails.
 
     Args:
         clusters: number and width of the vectors of each cluster.

@@ -54,18 +54,18 @@ class DerivedWeights(Generic[T]):
             make: () -> the value.
             settings: everything else on which the value depends.
         """
-        seen: list[object] = [_num_invalidations, settings]
+        versions: list[object] = [_num_invalidations, settings]
         for each in weights:
-            seen.append(each.data_ptr())
-            seen.append(object() if each.is_inference() else each._version)
-            seen.append(getattr(each, STEP_COUNTER_ATTRIBUTE, 0))
-        if seen != self._seen:
+            versions.append(each.data_ptr())
+            versions.append(object() if each.is_inference() else each._version)
+            versions.append(getattr(each, STEP_COUNTER_ATTRIBUTE, 0))
+        if versions != self._seen:
             self._made = make()
             for each in weights:
                 if not hasattr(each, STEP_COUNTER_ATTRIBUTE):
                     setattr(each, STEP_COUNTER_ATTRIBUTE, 0)
             self._memory = [each.untyped_storage() for each in weights]  # so that no other weights come to lie there
-            self._seen = seen
+            self._seen = versions
         return cast(T, self._made)
 
     def __reduce__(self) -> tuple[Any, ...]:

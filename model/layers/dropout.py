@@ -21,7 +21,7 @@ STEPS_PER_POOL = 64
 class DropoutRng:
     """The source of all dropout masks of a model. `seed_batch` fixes every draw until the next `seed_batch`.
 
-    update_key: of the draws that concern single examples of an update, whatever batch they are in.
+    Its `update_key` is for draws that concern single examples of an update, whatever batch they are in.
     """
 
     def __init__(self) -> None:

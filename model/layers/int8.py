@@ -51,7 +51,7 @@ def _quantize_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 @cache
 def int8_unsupported_reason() -> str | None:
-    """Why this build of torch or this CPU does not do it, or not exactly; None where both do."""
+    """Why this build of torch or this CPU does not do it, or not exactly; None if both do."""
     rows = torch.tensor([[127.0], [-127.0], [0.0]]).repeat(1, 64)
     weight = torch.full((16, 64), 127.0)
     weight[1::2] = -127.0

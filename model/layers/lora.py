@@ -128,7 +128,7 @@ def merge_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor]
     Raises:
         ValueError: an adapter fits none of the weights.
     """
-    found = dict(weights)
+    merged_weights = dict(weights)
     for layer in sorted({name.rpartition(".")[0] for name in adapters}):
         parts = [
             weights.get(f"{layer}.weight"),
@@ -140,8 +140,8 @@ def merge_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor]
             raise ValueError(f"its adapter does not fit: {layer:.80} is not whole")
         if (up.shape[0], down.shape[1]) != tuple(weight.shape) or up.shape[1] != down.shape[0]:
             raise ValueError(f"its adapter does not fit: {layer:.80} is {tuple(weight.shape)}")
-        found[f"{layer}.weight"] = merge_lora_weight(weight, down, up, factor)
-    return found
+        merged_weights[f"{layer}.weight"] = merge_lora_weight(weight, down, up, factor)
+    return merged_weights
 
 
 def merge_saved_adapters(weights: Mapping[str, Tensor], factor: float) -> dict[str, Tensor]:

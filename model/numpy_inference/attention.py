@@ -35,12 +35,12 @@ class HeadShapes:
 
 @dataclass(frozen=True)
 class Rotary:
-    """Pairs x_2i, x_2i+1 of queries and keys are turned by the angle pos base^(-2i/K)   (Su et al. 2021, eq. 34)."""
+    """Pairs x_2i, x_2i+1 of queries and keys are rotated by the angle pos base^(-2i/K)   (Su et al. 2021, eq. 34)."""
 
     base: float
 
     def __call__(self, heads: Array, positions: Array) -> Array:
-        """Turn heads (.., T, K) by their positions (T,)."""
+        """Rotate heads (.., T, K) by their positions (T,)."""
         pairs = np.arange(0, heads.shape[-1], 2).astype(heads.dtype)
         angle = positions[:, None] * np.power(self.base, pairs / -heads.shape[-1], dtype=heads.dtype)
         angle = angle.astype(heads.dtype)
@@ -58,7 +58,7 @@ def empty_keys_values(heads: HeadShapes, num_texts: int, dtype: Any) -> KeysValu
 
 
 def no_rotation(heads: Array, positions: Array) -> Array:
-    """Return queries or keys, which no position turns."""
+    """Return queries or keys as they are."""
     return heads
 
 

@@ -15,9 +15,9 @@ from tfm.model.numpy_inference.transformer import Transformer
 
 @dataclass(frozen=True)
 class RecordedCrossAttention(CrossAttention):
-    """Cross-attention that keeps its weights (H, S), one array a step, in `kept`."""
+    """Cross-attention that keeps its weights (H, S), one array a step, in `recorded_weights`."""
 
-    kept: list[Array]
+    recorded_weights: list[Array]
 
     def __call__(self, x: Array, memory_keys_values: KeysValues) -> Array:
         """A row of one hypothesis (1, D) -> (1, D)."""
@@ -25,7 +25,7 @@ class RecordedCrossAttention(CrossAttention):
         query = split_heads(self.query(x)[None], heads.num_heads)
         grouped = query.reshape(1, heads.num_kv_heads, -1, heads.key_dim)  # those that share keys
         scale = np.asarray(heads.key_dim**-0.5, query.dtype)
-        self.kept.append(softmax(grouped @ key.swapaxes(-1, -2) * scale).reshape(heads.num_heads, -1))
+        self.recorded_weights.append(softmax(grouped @ key.swapaxes(-1, -2) * scale).reshape(heads.num_heads, -1))
         return super().__call__(x, memory_keys_values)
 
 
@@ -37,13 +37,15 @@ def cross_attention_weights(network: Transformer, source: Sequence[int], tokens:
         source: ids, end token included.
         tokens: ids that the decoder reads, begin token included.
     """
-    kept: list[list[Array]] = [[] for _ in network.decoder]
+    recorded_weights: list[list[Array]] = [[] for _ in network.decoder]
     decoder = [
-        replace(layer, cross_attention=RecordedCrossAttention(**vars(layer.cross_attention), kept=some))
-        for layer, some in zip(network.decoder, kept, strict=True)
+        replace(
+            layer, cross_attention=RecordedCrossAttention(**vars(layer.cross_attention), recorded_weights=step_weights)
+        )
+        for layer, step_weights in zip(network.decoder, recorded_weights, strict=True)
     ]
     recorded = replace(network, decoder=decoder)
     memory, cache = recorded.encode(source), recorded.empty_cache()
     for token in tokens:
         _, cache = recorded.step(np.array([token]), memory, cache)
-    return np.stack([np.stack(some, axis=1) for some in kept])
+    return np.stack([np.stack(step_weights, axis=1) for step_weights in recorded_weights])

@@ -14,7 +14,7 @@ from tfm.model.numpy_inference.transformer import Cache, EncoderLayer
 
 @dataclass(frozen=True)
 class DecoderOnly:
-    """pieces so far -> layers in which each row sees those before it -> output layer (V)."""
+    """pieces so far -> layers in which each row attends to those before it -> output layer (V)."""
 
     embedding: Embedding
     layers: list[EncoderLayer]

@@ -132,7 +132,7 @@ class _NetworkBuilder:
     """Builder of the parts of a network, which takes each weight once."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, Array]) -> None:
-        self._config, self._left = config, weights
+        self._config, self._unused_weights = config, weights
 
     def network(self, source_vocab: int, target_vocab: int) -> Transformer:
         """Vaswani et al. 2017, figure 1."""
@@ -191,17 +191,17 @@ class _NetworkBuilder:
 
     def check_no_unused_weights(self) -> None:
         """Raise UnsupportedModelError where weights are left that no part has taken."""
-        if self._left:
+        if self._unused_weights:
             raise UnsupportedModelError
 
     def _pop_weight(self, name: str, *shape: int) -> Array:
-        found = self._left.pop(name, None)
+        found = self._unused_weights.pop(name, None)
         if found is None or found.shape != shape:
             raise UnsupportedModelError
         return found
 
     def _embedding(self, name: str, table: Array, num_begin_tokens: int = 0) -> Embedding:
-        """num_begin: of the tokens that are read before a text of the most pieces."""
+        """Build an embedding. num_begin_tokens: tokens that are read before a text of the maximum length."""
         config, dim = self._config, table.shape[1]
         added: Callable[[Array], Array] = zero_positions
         if config.positions == "sinusoidal":

@@ -55,7 +55,7 @@ class RecurrentLayer(nn.Module, ABC):
         Returns:
             h of all rows (N, D), and the last states (B, D).
         """
-        return self.unroll(self.input(rows), start or self.zero_states(rows, steps.sizes[0]), steps.sizes)
+        return self.unroll(self.input(rows), start or self.zero_states(rows, steps.batch_sizes[0]), steps.batch_sizes)
 
     def zero_states(self, like: Tensor, count: int) -> States:
         """The states of `count` sentences before their first row."""

@@ -148,7 +148,7 @@ class BahdanauDecoder(Decoder):
         steps = TimeMajorPacking(layout)
         rows, memory = steps.pack(rows), memory.select(steps.order)
         states, hidden, contexts = tuple(steps.sort_states(each) for each in start[0]), list[Tensor](), list[Tensor]()
-        for gates in self.first.input(rows).split(steps.sizes):
+        for gates in self.first.input(rows).split(steps.batch_sizes):
             context, states = self._step_first_layer(
                 gates, tuple(each[: len(gates)] for each in states), memory.first_sentences(len(gates))
             )

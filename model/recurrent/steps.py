@@ -15,8 +15,12 @@ from tfm.model.layout import Layout
 class TimeMajorPacking:
     """The rows of a batch arranged by steps: the first row of every sentence, then the second of every sentence, ...
 
-    order (B,): the sentences from the longest to the shortest. sizes: the number of sentences that take part in each
-    step; they are always the first ones in that order. backward: each sentence is read from its end.
+    Its `order` (B,) are the sentences from the longest to the shortest, its `batch_sizes` the number of sentences that
+    take part in each step; they are always the first ones in that order.
+
+    Args:
+        layout: the layout of the batch.
+        backward: whether each sentence is read from its end.
     """
 
     def __init__(self, layout: Layout, *, backward: bool = False) -> None:
@@ -26,7 +30,7 @@ class TimeMajorPacking:
         step = torch.arange(layout.width)[:, None]
         is_active = step < lengths
         rows = (starts + (lengths - 1 - step if backward else step))[is_active]
-        self.sizes: list[int] = is_active.sum(1).tolist()
+        self.batch_sizes: list[int] = is_active.sum(1).tolist()
         self._rows, self.order = rows.to(device, non_blocking=True), order.to(device, non_blocking=True)
         self._places, self._ranks = self._rows.argsort(), self.order.argsort()
 

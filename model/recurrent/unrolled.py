@@ -247,18 +247,18 @@ class UnrolledGru(torch.autograd.Function):
         dim, matmul = products.shape[1], _RecurrentMatmul(weight, len(grad_hidden), ctx.dtype)
         reset, keep, candidate = gates.chunk(3, dim=1)
         factors = gates * (1 - gates)
-        of_reset, of_keep, of_product = factors.chunk(3, dim=1)
-        of_candidate = (1 - keep) * (1 - candidate * candidate)
+        reset_factor, of_keep, product_factor = factors.chunk(3, dim=1)
+        candidate_factor = (1 - keep) * (1 - candidate * candidate)
         of_keep.mul_(hiddens_before - candidate)
-        of_reset.mul_(products).mul_(of_candidate)
-        torch.mul(of_candidate, reset, out=of_product)
+        reset_factor.mul_(products).mul_(candidate_factor)
+        torch.mul(candidate_factor, reset, out=product_factor)
         grad_hidden = grad_hidden.clone()
         for size, rows in reversed(list(_step_slices(ctx.sizes))):
             d, dh = factors[rows].view(size, 3, dim), grad_hidden[:size]
             dh += grad_hiddens[rows]
             d *= dh[:, None]
-            of_candidate[rows] *= dh
+            candidate_factor[rows] *= dh
             dh.mul_(keep[rows]).add_(matmul(factors[rows]))
         grad_weight = _weight_grad(factors, hiddens_before, ctx.dtype)
-        factors[:, 2 * dim :] = of_candidate
+        factors[:, 2 * dim :] = candidate_factor
         return factors, grad_weight, grad_hidden, None, None

@@ -21,7 +21,7 @@ from tfm.model.masks import Mask
 class TransformerState:
     """Caches of a Transformer decoder, of B sentences.
 
-    caches: self-attention's keys and values, one cache a layer. memory: the encoder's, one pair a layer; empty where
+    caches: self-attention's keys and values, one cache a layer. memory: the encoder's, one pair a layer; empty if
     one stack reads source and target alike. lengths (B,): the number of tokens that each sentence's rows have read.
     positions (B, S): the position of each cached slot. ancestor_mask (B, W, S): the cached slots that each row
     descends from; None while there is one row a sentence and it descends from all.
@@ -72,17 +72,17 @@ class TransformerState:
         that leave are free, or taken by the rows of the new ones.
         """
         sentences = rows.view(-1, self.rows_per_sentence)[:, 0] // self.rows_per_sentence
-        used = replacement.positions.shape[1]
-        missing = max(0, used - self.positions.shape[1])
+        num_slots = replacement.positions.shape[1]
+        missing = max(0, num_slots - self.positions.shape[1])
         ancestor_mask, positions = F.pad(self._full_ancestor_mask(), (0, missing)), self.positions
         ancestor_mask = ancestor_mask.clone() if missing == 0 else ancestor_mask
         ancestor_mask[sentences] = False
-        if used:
-            ancestor_mask[sentences, :, :used] = replacement._full_ancestor_mask()
+        if num_slots:
+            ancestor_mask[sentences, :, :num_slots] = replacement._full_ancestor_mask()
             positions = F.pad(positions, (0, missing)).clone()
-            positions[sentences, :used] = replacement.positions
+            positions[sentences, :num_slots] = replacement.positions
             for cache, new in zip(self.caches, replacement.caches, strict=True):
-                cache.replace(sentences, new, used)
+                cache.replace(sentences, new, num_slots)
         return replace(
             self,
             memory=self.memory.replace(sentences, replacement.memory),
@@ -96,19 +96,21 @@ class TransformerState:
         batch, width = len(self.lengths), self.rows_per_sentence
         new_positions = self.lengths[:, None].expand(batch, width)
         if self.ancestor_mask is None:
-            own, ancestor_mask = torch.full_like(new_positions, self.positions.shape[1]), None
+            own_slots, ancestor_mask = torch.full_like(new_positions, self.positions.shape[1]), None
             positions = torch.cat([self.positions, new_positions], dim=1)
-        elif (taken := dispatch.allocate_slots(self.ancestor_mask, self.positions, self.lengths)) is not None:
-            own, ancestor_mask, positions = taken
+        elif (allocated := dispatch.allocate_slots(self.ancestor_mask, self.positions, self.lengths)) is not None:
+            own_slots, ancestor_mask, positions = allocated
         else:
             free = F.pad(~self.ancestor_mask.any(1), (0, width), value=True)
-            own = free.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :width]
-            used = int(free.scatter_(1, own, False).all(0).logical_not_().nonzero()[-1]) + 1
-            ancestor_mask = F.pad(self.ancestor_mask, (0, width)).scatter_(2, own.unsqueeze(2), True)[..., :used]
-            positions = F.pad(self.positions, (0, width)).scatter_(1, own, new_positions)[:, :used]
+            own_slots = free.to(torch.uint8).sort(dim=1, descending=True, stable=True).indices[:, :width]
+            num_slots = int(free.scatter_(1, own_slots, False).all(0).logical_not_().nonzero()[-1]) + 1
+            ancestor_mask = F.pad(self.ancestor_mask, (0, width)).scatter_(2, own_slots.unsqueeze(2), True)[
+                ..., :num_slots
+            ]
+            positions = F.pad(self.positions, (0, width)).scatter_(1, own_slots, new_positions)[:, :num_slots]
         mask = Mask() if ancestor_mask is None else Mask(allowed=ancestor_mask[:, None])
         state = replace(self, positions=positions, ancestor_mask=ancestor_mask, lengths=self.lengths + 1)
-        return state, CacheSlots(own, new_positions, positions, mask)
+        return state, CacheSlots(own_slots, new_positions, positions, mask)
 
     def _full_ancestor_mask(self) -> Tensor:
         """(B, W, S): `ancestor_mask`, written out."""

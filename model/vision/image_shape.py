@@ -39,7 +39,7 @@ def num_tokens(vision: VisionConfig, image: ImageShape) -> int:
 
 
 def shape_problem(vision: VisionConfig, image: ImageShape) -> str | None:
-    """Why images of this shape are not for this encoder; None where they are."""
+    """Why images of this shape are not for this encoder; None if they are."""
     if vision.encoder == "patches" and (image.height % vision.patch or image.width % vision.patch):
         return (
             f"model.vision.patch = {vision.patch} does not divide images of {image.height} x {image.width} pixels: "

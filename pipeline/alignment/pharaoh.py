@@ -49,7 +49,7 @@ def format_links(links: Iterable[Link]) -> str:
 
 
 def parse_gold_links(line: str) -> GoldLinks:
-    """Read the links of a line. Raises ValueError where some part of it is no link."""
+    """Read the links of a line. Raises ValueError if some part of it is no link."""
     sure: set[Link] = set()
     possible: set[Link] = set()
     for part in line.split():
@@ -65,7 +65,7 @@ def parse_gold_links(line: str) -> GoldLinks:
 
 
 def outside_link(links: GoldLinks, num_source_words: int, num_target_words: int) -> Link | None:
-    """Return a link of a word that a pair does not have; None where there is none."""
+    """Return a link of a word that a pair does not have; None if there is none."""
     outside = (link for link in links.possible if link[0] >= num_source_words or link[1] >= num_target_words)
     return min(outside, default=None)
 
@@ -96,7 +96,7 @@ def is_counted_from_one(lines: Iterable[GoldLinks]) -> bool:
 
 
 def counted_from_one_warning(num_linked_pairs: int, *, from_one: bool) -> str | None:
-    """Return why links may be counted from 1 although each is of words that its pair has; None where too few tell.
+    """Return why links may be counted from 1 although each is of words that its pair has; None if too few tell.
 
     Args:
         num_linked_pairs: pairs with links.
@@ -117,7 +117,7 @@ def read_gold_links(file: Path) -> Iterator[GoldLinks]:
 
 
 def links_input(file: str | None) -> dict[str, Input]:
-    """Return a file of links as an input of a training; none without one. Raises DataError where there is no file."""
+    """Return a file of links as an input of a training; none without one. Raises DataError if there is no file."""
     if file is None:
         return {}
     try:

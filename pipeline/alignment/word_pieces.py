@@ -75,7 +75,7 @@ def alignment_weights(layers: Sequence[Weights], guided: GuidedAlignmentConfig |
 
     Args:
         layers: the weights (H, T + 1, S) of each layer of cross-attention.
-        guided: how a head was trained to align; None where none was.
+        guided: how a head was trained to align; None if none was.
     """
     if guided is None:
         mean: Weights = np.mean([layer.mean(0) for layer in layers], axis=0)

@@ -144,14 +144,14 @@ def check_whole_number(value: object, name: str, minimum: int) -> int:
         RecipeError: the number is too small.
     """
     try:
-        found = None if isinstance(value, bool | np.bool_) else index(value)  # type: ignore[arg-type]
+        number = None if isinstance(value, bool | np.bool_) else index(value)  # type: ignore[arg-type]
     except TypeError:
-        found = None
-    if found is None:
+        number = None
+    if number is None:
         raise TypeError(f"{name} is {type(value).__name__}: give a whole number")
-    if found < minimum:
-        raise RecipeError(f"{name} ({found}) must be at least {minimum}")
-    return found
+    if number < minimum:
+        raise RecipeError(f"{name} ({number}) must be at least {minimum}")
+    return number
 
 
 def check_optional_bool(value: object, argument_name: str) -> bool | None:

@@ -33,7 +33,7 @@ FRAME_HEIGHT = "40rem"
 class Attention:
     """A text as a model read it, which draws itself in a notebook: all layers and heads, to point at and step through.
 
-    source: the text or image. target: the text that the model said, or was made to say; None where it reads one text
+    source: the text or image. target: the text that the model said, or was made to say; None if it reads one text
     alone.
     """
 
@@ -71,7 +71,7 @@ class Attention:
         return render_attention_page(self.title, self.reading, choose_view(self.reading), None)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write the page into a file. Raises CannotWrite where that cannot be."""
+        """Write the page into a file. Raises CannotWrite if that cannot be."""
         path = arguments.check_file(file, "file")
         with convert_os_errors(path):
             write_text_atomically(path, self.html())

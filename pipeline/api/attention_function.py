@@ -74,25 +74,29 @@ def attention(
         RecipeError: there is no score of that name without weights.
         TypeError: query, key, value, mask or what the score returned is no array of numbers.
     """
-    given, keys, values = _to_float_array(query, "query"), _to_float_array(key, "key"), _to_float_array(value, "value")
-    queries = given[None] if given.ndim == 1 else given
+    query_array, keys, values = (
+        _to_float_array(query, "query"),
+        _to_float_array(key, "key"),
+        _to_float_array(value, "value"),
+    )
+    queries = query_array[None] if query_array.ndim == 1 else query_array
     fit = queries.ndim == keys.ndim == 2 and queries.shape[1] == keys.shape[1] > 0
     if not fit or values.ndim not in (1, 2) or len(keys) != len(values):
-        shapes = f"query {given.shape}, key {keys.shape}, value {values.shape}"
+        shapes = f"query {query_array.shape}, key {keys.shape}, value {values.shape}"
         raise DataError(f"attention: shapes do not fit ({shapes}): give (T, K), (S, K) and (S, V)")
     if len(keys) == 0:
         raise DataError("attention: there are no keys: give one at least")
     logits = _attention_logits(queries, keys, score)
     if logits.shape != (len(queries), len(keys)):
         raise DataError(f"attention: the score returned {logits.shape}: return {(len(queries), len(keys))}")
-    bias = _broadcast_mask(mask, given, logits.shape).bias(*logits.shape, torch.from_numpy(logits))
+    bias = _broadcast_mask(mask, query_array, logits.shape).bias(*logits.shape, torch.from_numpy(logits))
     biased = (
         torch.from_numpy(logits) if bias is None else torch.from_numpy(logits) + bias.expand(1, 1, *logits.shape)[0, 0]
     )
     weights: Floats = softmax_weights(biased).numpy()
     if (lost := np.flatnonzero(np.isneginf(biased.numpy()).all(1))).size:
         raise DataError(f"attention: all scores of query {lost[0]} are -infinity: give one key a number")
-    one_query = given.ndim == 1
+    one_query = query_array.ndim == 1
     mixed: Floats = weights @ values
     return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)
 

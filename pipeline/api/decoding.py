@@ -44,13 +44,13 @@ def decode_texts(
     lines, images = arguments.to_text_list(texts, "texts"), loaded.images
     with exclude_other_threads(), reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
         if images is None:
-            found = translate_lines(
+            decoded = translate_lines(
                 loaded, lines, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
             )
         else:
             shown = decode_images([check_image_file(line) for line in lines], images)
-            found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
-        return list(found)
+            decoded = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
+        return list(decoded)
 
 
 def make_text_generator(

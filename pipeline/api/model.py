@@ -107,8 +107,8 @@ class Model:
         Raises:
             RecipeError: settings do not fit.
         """
-        found = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
-        return [each[0].text for each in found]
+        translations = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
+        return [each[0].text for each in translations]
 
     @name_parameters_in_errors
     def translations(
@@ -154,9 +154,9 @@ class Model:
         The remainder to 1 is the probability of control tokens, which are no labels.
         """
         check_has_method(self._loaded, "classify")
-        asked = DecodingConfig(n_best=self._loaded.target_tokenizer.vocab_size)
-        found = decode_texts(self._loaded, texts, asked, self._reporter)
-        return [{each.text: math.exp(each.log_prob) for each in labels if each.text} for labels in found]
+        config = DecodingConfig(n_best=self._loaded.target_tokenizer.vocab_size)
+        labels_of_texts = decode_texts(self._loaded, texts, config, self._reporter)
+        return [{each.text: math.exp(each.log_prob) for each in labels if each.text} for labels in labels_of_texts]
 
     @name_parameters_in_errors
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
@@ -305,9 +305,9 @@ class Model:
         arguments.check_choice(unit, hidden_states.HIDDEN_STATE_UNITS, "unit")
         with exclude_other_threads():
             lines = arguments.to_text_list(texts, "texts")
-            found = hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
+            states = hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
             warn_of_unknown_sources(source_tokenizer_of(self._loaded), lines, self._reporter)
-            return found
+            return states
 
     @name_parameters_in_errors
     def neighbours(self, word: str, count: int = 10, *, side: Side | None = None) -> list[Neighbour]:

@@ -31,9 +31,14 @@ def register_model(loaded: LoadedModel) -> ModelKey | None:
 
 
 def find_or_reload_model(model_key: ModelKey, shown_folder: Path) -> LoadedModel:
-    """Return the model at an address, read if this process does not have it; shown: its folder in messages.
+    """Return the model at an address, read if this process does not have it.
 
-    Raises DataError where another model is there by now, or none.
+    Args:
+        model_key: the address.
+        shown_folder: the folder in messages.
+
+    Raises:
+        DataError: another model is there by now, or none.
     """
     found = _loaded_models.get(model_key) or _reload_model(model_key)
     return found if found.folder == shown_folder else replace(found, folder=shown_folder)

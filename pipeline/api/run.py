@@ -67,7 +67,7 @@ class Run:
 def read_run(folder: str | os.PathLike[str]) -> Run:
     """The run in a folder, or that of a model's folder: the model verified, its figures, its scores, its curves.
 
-    A training that goes on, or was stopped, has curves and no more. Raises DataError where there is neither.
+    A training that goes on, or was stopped, has curves and no more. Raises DataError if there is neither.
     """
     place = arguments.check_folder(folder, "folder")
     metrics = place / "training" / "metrics.jsonl"

@@ -77,13 +77,13 @@ def score_texts(
         return _score_running_text(loaded, lines, reporter, stride)
     if targets is None or stride is not None:
         raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
-    others = arguments.to_text_list(targets, "targets")
-    if len(lines) != len(others):
-        raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
+    target_texts = arguments.to_text_list(targets, "targets")
+    if len(lines) != len(target_texts):
+        raise DataError(f"score: {len(lines)} sources and {len(target_texts)} targets: give one target for each source")
     with exclude_other_threads():
         loaded = loaded.for_languages(*arguments.check_languages(to, source_language))
         warn_of_unknown_sources(loaded.source_tokenizer, lines, reporter)
-        return TextScores.from_likelihoods(*perplexity(loaded, lines, [others], reporter=reporter))
+        return TextScores.from_likelihoods(*perplexity(loaded, lines, [target_texts], reporter=reporter))
 
 
 def _score_running_text(loaded: LoadedModel, lines: list[str], reporter: Reporter, stride: int | None) -> TextScores:

@@ -84,7 +84,7 @@ class Draft:
 
 
 def stale_reason(plan: Plan) -> str | None:
-    """Return the reason why the artifact has to be made; None where it is whole and made from just this plan."""
+    """Return the reason why the artifact has to be made; None if it is whole and made from just this plan."""
     if not os.path.lexists(plan.folder):
         return "not made yet"
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.sources import content_fingerprints
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.table_keys import drop_unset_keys
+from tfm.data.corpus_keys.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.canonical_json import JSON
 

@@ -70,7 +70,7 @@ def convert_os_errors(path: Path) -> Iterator[None]:
 
 
 def name_problem(name: str) -> str | None:
-    """The reason why no file or folder can have a name, in words; None where one can."""
+    """The reason why no file or folder can have a name, in words; None if one can."""
     if "\0" in name:
         return "has a null character, which no name of a file or folder has"
     try:
@@ -86,7 +86,7 @@ def name_problem(name: str) -> str | None:
 def atomic_swap(path: Path, other_path: Path) -> bool:
     """Let two names of one file system give each other's file or folder, in one step that no kill divides.
 
-    False where this system or file system cannot do that (NFS; Linux before 3.15), and nothing was changed.
+    False if this system or file system cannot do that (NFS; Linux before 3.15), and nothing was changed.
     """
     import ctypes  # most commands publish nothing
 
@@ -160,7 +160,7 @@ def _remove_draft(root: Path, draft: Path) -> None:
 def sha256_of(path: Path) -> str:
     """sha256 of a regular file, in hex; remembered by device, inode, times and size (if large, see `hashes`).
 
-    Raises DataError where the path is a folder, a pipe or another thing that cannot be read twice.
+    Raises DataError if the path is a folder, a pipe or another thing that cannot be read twice.
     """
     before = os.stat(path)
     if not stat.S_ISREG(before.st_mode):

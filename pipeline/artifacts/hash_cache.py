@@ -51,7 +51,7 @@ def _cache_file() -> Path:
 
 
 def _read_cache() -> dict[str, str]:
-    """Read the cached hashes; none where the file was not written by this package."""
+    """Read the cached hashes; none if the file was not written by this package."""
     try:
         descriptor = os.open(_cache_file(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:

@@ -132,7 +132,7 @@ def serialize_document(document: Mapping[str, object]) -> bytes:
 def read_manifest(path: Path, folder: Path) -> Manifest:
     """Read and check the manifest in `folder`, for which `path` stands in messages. Looks at no other file.
 
-    Raises DataError where there is none, where it was changed, and where tfm did not write it so.
+    Raises DataError if there is none, if it was changed, and if tfm did not write it so.
     """
     try:
         data = read_bounded_file(folder / MANIFEST_FILE, displayed_path=path / MANIFEST_FILE)

@@ -20,7 +20,7 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 
 @cache
 def package_versions() -> dict[str, str | None]:
-    """Version of Python and of each package that shapes a result; None where it is not installed."""
+    """Version of Python and of each package that shapes a result; None if it is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for key, package in REPORTED_PACKAGES.items():
         try:
@@ -48,7 +48,7 @@ def describe_hardware() -> dict[str, str | int | list[str] | None]:
 
 
 def nvidia_gpu_names(driver_folder: Path) -> list[str]:
-    """The GPUs in the folder where NVIDIA's driver for Linux lists them; empty where there is none."""
+    """The GPUs in the folder where NVIDIA's driver for Linux lists them; empty if there is none."""
     files = sorted(driver_folder.glob("*/information"))
     lines = [line for file in files for line in file.read_text("utf-8", errors="replace").splitlines()]
     return [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]

@@ -91,7 +91,7 @@ class AttentionTrace:
 
     Args:
         source: the sentence, or the name of the image.
-        target: the text that it said or was made to say; None where it reads one text alone.
+        target: the text that it said or was made to say; None if it reads one text alone.
         axes: the tokens of each kind of attention.
         attentions: the layers of each kind in order.
         image: that was read, if it was one.

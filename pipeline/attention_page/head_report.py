@@ -26,7 +26,7 @@ class HeadMeasures:
         next: the share of attention to the token behind, of 1.
         separators: the share of attention to tokens that only separate, of 1.
         entropy: in bits.
-        of_maximum: the share of the entropy in that of attention spread evenly; None where there was never a choice.
+        of_maximum: the share of the entropy in that of attention spread evenly; None if there was never a choice.
         tags: the share of attention to each tag, of 1; None without tags.
     """
 

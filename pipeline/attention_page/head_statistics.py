@@ -146,7 +146,7 @@ def uniform_attention(weights: AttentionShares) -> AttentionShares:
 
 
 def tags_of_keys(axes: AttentionAxes, tags: Sequence[str]) -> list[str] | None:
-    """The tag of each key, given those of the source's pieces; None where no key is of the source."""
+    """The tag of each key, given those of the source's pieces; None if no key is of the source."""
 
     def tag_of_key(key: AttendedToken) -> str:
         if key.place is not None:
@@ -170,7 +170,7 @@ class HeadStatisticSums:
         Args:
             weights: (H, T, S) of one layer.
             axes: the tokens of queries and keys.
-            tags: of each key; None where there are none.
+            tags: of each key; None if there are none.
         """
         self.queries += weights.shape[1]
         for name, offset in RELATIVE_POSITIONS.items():

@@ -81,7 +81,7 @@ def generates_target(loaded: LoadedModel) -> bool:
 
 
 def encode_source(loaded: LoadedModel, text: str) -> list[int]:
-    """Return the ids of the model's input. Raises DataError where there are none, or more than it reads."""
+    """Return the ids of the model's input. Raises DataError if there are none, or more than it reads."""
     ids = check_source_length(loaded, source_tokenizer_of(loaded).encode(text), text)
     if not ids:
         raise DataError(f"the sentence {text[:40]!r} has no pieces: there is nothing to attend to")

@@ -47,7 +47,7 @@ def read_sentences(files: Sequence[Path]) -> Iterator[TaggedSentence]:
     """The sentences of all files, in order, of CoNLL-U with the universal parts of speech and the dependencies.
 
     `it` is the test sentences of that built-in corpus, in which "it" depends on the noun that it stands for.
-    Raises DataError where some files are tagged and some are not, or a governor is no word of its sentence.
+    Raises DataError if some files are tagged and some are not, or a governor is no word of its sentence.
     """
     tagged = [file for file in files if is_conllu_file(file) or is_built_in_treebank(file)]
     if tagged and len(tagged) < len(files):
@@ -83,7 +83,7 @@ def encode_with_word_indices(
 ) -> Iterator[tuple[list[int], list[int] | None]]:
     """The ids of each sentence and, of a tagged one, the word, from 0, that each piece is of.
 
-    Raises DataError where sentences are tagged, and begin with languages, which are no words.
+    Raises DataError if sentences are tagged, and begin with languages, which are no words.
     """
     if tokenizer.has_language_prefix and any(each.tags for each in sentences):
         raise DataError(

@@ -50,7 +50,7 @@ class Cleaner:
     measure: Callable[[Iterable[PairChunk]], Iterator[tuple[PairChunk, ChunkMeasurement]]] | None = None
 
     def measure_pairs(self, num_pairs: int | None) -> MeasurementFolder:
-        """Measure all pairs, or those that are left to do. total: their number, if it is known."""
+        """Measure all pairs, or those that are left to do. num_pairs: the number of all, if it is known."""
         widths = {
             name: 1
             for rule in self.rules

@@ -154,7 +154,15 @@ class _CleanTextWriter:
     def write(
         self, chunk: PairChunk, rule_indices: RuleIndices, row: int, num_corpus_pairs_before: int, *, is_first: bool
     ) -> None:
-        """Write some pairs. row: of the first in all corpora; before: pairs of its corpus before it."""
+        """Write some pairs.
+
+        Args:
+            chunk: the pairs.
+            rule_indices: by pair, the number of the rule that dropped it, from 1; 0: it is kept.
+            row: the row of the first pair in all corpora.
+            num_corpus_pairs_before: the number of pairs of its corpus before it.
+            is_first: whether these are the first pairs of the files.
+        """
         kept = np.flatnonzero(rule_indices == 0).tolist()
         sides = [chunk.sources, chunk.targets]
         for file, texts, is_there in zip(self._texts[chunk.corpus], sides, (chunk.has_source, True), strict=True):

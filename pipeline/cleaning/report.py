@@ -74,7 +74,7 @@ def lost_corpus_warnings(decisions: Decisions, text: CleanTextSummary, corpora: 
 def spaceless_warning(config: CleanConfig, text: CleanTextSummary) -> str | None:
     """Why `ratio` should not count words: most of what it dropped is in a script without spaces between them.
 
-    None where it is not, or where `ratio` counts characters.
+    None if it is not, or where `ratio` counts characters.
     """
     examples = text.examples.get("ratio", [])
     if config.ratio is None or config.ratio.unit != "word" or not examples:

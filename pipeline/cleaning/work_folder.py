@@ -96,7 +96,7 @@ class MeasurementFolder:
         return found
 
     def read_changes(self) -> Iterator[tuple[int, str, str]]:
-        """The pairs that were changed: number, source, target; in order. Raises DataError where a line is none."""
+        """The pairs that were changed: number, source, target; in order. Raises DataError if a line is none."""
         file, last = self.folder / CHANGES_FILE, -1
         with open(file, encoding="ascii") as lines:
             try:
@@ -135,7 +135,7 @@ class MeasurementFolder:
         return stream
 
     def _read_progress(self) -> dict[str, int] | None:
-        """Return what is safely there; None where that is nothing, of another plan, or damaged."""
+        """Return what is safely there; None if that is nothing, of another plan, or damaged."""
         try:
             found = json.loads(read_bounded_file(self.folder / PROGRESS_FILE, max_bytes=MAX_PROGRESS_BYTES))
             rows, changes = found["rows"], found["changes"]

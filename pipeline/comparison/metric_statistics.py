@@ -44,12 +44,12 @@ class MetricNote:
     Args:
         system: the name of the system.
         metric: the name of the metric.
-        why: such as the reason why it is not tested.
+        note: such as the reason why it is not tested.
     """
 
     system: str
     metric: str
-    why: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ class MetricStatistics:
     """Statistics of a metric by name of a run.
 
     Args:
-        beside_baseline: of the runs that compare with the baseline, which is the first of them.
-        alone: of the other runs.
+        comparable: statistics of the runs that compare with the baseline, which is the first of them.
+        incomparable: statistics of the other runs.
         missing: the runs without statistics, and those that are not tested.
     """
 
-    beside_baseline: Mapping[str, SegmentStatistics]
-    alone: Mapping[str, SegmentStatistics]
+    comparable: Mapping[str, SegmentStatistics]
+    incomparable: Mapping[str, SegmentStatistics]
     missing: Sequence[MetricNote]
 
     @property
     def num_systems_with_statistics(self) -> int:
-        return len(self.beside_baseline) + len(self.alone)
+        return len(self.comparable) + len(self.incomparable)
 
 
 def collect_metric_statistics(
@@ -100,38 +100,40 @@ def collect_metric_statistics(
 def _statistics_by_system(
     metric: str, runs: Sequence[RunSummary], systems: Mapping[str, System]
 ) -> tuple[dict[str, SegmentStatistics], list[MetricNote]]:
-    """Statistics of runs on one test set; none where the first, whose texts the others need, has none.
+    """Statistics of runs on one test set; none if the first, whose texts the others need, has none.
 
     Statistics that do not give the score in scores/ again are left out: they are of something else.
     """
     reasons = {run.name: _missing_statistics_reason(metric, systems[run.name], systems[runs[0].name]) for run in runs}
-    missing = [MetricNote(name, metric, why) for name, why in reasons.items() if why is not None]
-    known = [run for run in runs if reasons[run.name] is None]
+    missing = [MetricNote(name, metric, reason) for name, reason in reasons.items() if reason is not None]
+    measurable_runs = [run for run in runs if reasons[run.name] is None]
     if not runs or reasons[runs[0].name] is not None:
         return {}, missing
     try:
-        found = _system_statistics(
-            metric, [systems[run.name] for run in known], known[0].figures[f"test.{metric}"].signature
+        statistics_of_runs = _system_statistics(
+            metric,
+            [systems[run.name] for run in measurable_runs],
+            measurable_runs[0].figures[f"test.{metric}"].signature,
         )
     except TfmError as error:
-        return {}, [*missing, *(MetricNote(run.name, metric, f"not tested: {error}") for run in known)]
+        return {}, [*missing, *(MetricNote(run.name, metric, f"not tested: {error}") for run in measurable_runs)]
     counted = {}
-    for run, statistics in zip(known, found, strict=True):
+    for run, statistics in zip(measurable_runs, statistics_of_runs, strict=True):
         score, value = run.figures[f"test.{metric}"].score, statistics.value
         if math.isclose(value, score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE):
             counted[run.name] = statistics
         else:
-            why = (
+            reason = (
                 NO_SEGMENT_METRICS_REASON
                 if metric == BITS_PER_CHARACTER
                 else MISMATCHED_VALUE_REASON.format(score, value)
             )
-            missing.append(MetricNote(run.name, metric, why))
+            missing.append(MetricNote(run.name, metric, reason))
     return (counted if runs[0].name in counted else {}), missing
 
 
 def _missing_statistics_reason(metric: str, system: System, baseline: System) -> str | None:
-    """The reason why a system has no statistics of a metric beside the baseline; None where it has."""
+    """The reason why a system has no statistics of a metric beside the baseline; None if it has."""
     if metric in METRIC_FUNCTIONS:
         if system.texts is None:
             return NO_TEXTS_REASON

@@ -43,7 +43,7 @@ class ScoreEstimate:
         value: the score.
         spread: the number after ±: of one run half the width of its 95 % interval (`Result.half_width`), of several
             seeds their standard deviation.
-        low: the lower end of the interval; None where there is a no_interval_reason.
+        low: the lower end of the interval; None if there is a no_interval_reason.
         high: the upper end.
         versus: the test against the baseline.
         no_interval_reason: why there is no interval.
@@ -72,7 +72,7 @@ class SignificanceResults:
     """Results of the tests on the main test set, by metric ("bleu") and name of a run or row.
 
     Args:
-        test: its name; None where nothing was tested.
+        test: its name; None if nothing was tested.
         num_segments: of the test set.
         runs: the scores of runs.
         rows: the scores of rows.
@@ -138,7 +138,7 @@ def run_significance_tests(
             by_row[metric], without = _estimate_rows(comparison, metric, counted, by_run.get(metric, {}))
             remarks += [*without, *_contradiction_notes(metric, by_row[metric]), *_tie_notes(metric, by_row[metric])]
             without_interval += _no_interval_notes(metric, by_row[metric])
-            num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
+            num_segments = num_segments or len(next(iter(counted.comparable.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_systems_with_statistics, metric)
     notes = [
         f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS_REASON
@@ -156,7 +156,7 @@ def significance_test_settings() -> dict[str, int | float | None]:
 
 def _estimate_runs(metric_statistics: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
     """The score of each run, and its test over segments against the first of the baseline where they compare."""
-    groups = [metric_statistics.beside_baseline, *({name: each} for name, each in metric_statistics.alone.items())]
+    groups = [metric_statistics.comparable, *({name: each} for name, each in metric_statistics.incomparable.items())]
     found = {}
     for group in groups:
         results = compare_systems(list(group.values()), on_done=on_done) if group else []
@@ -171,7 +171,7 @@ def _estimate_rows(
 
     A single run is tested as such, but against a baseline of several seeds not at all.
     """
-    known, base = metric_statistics.beside_baseline, comparison.baseline
+    known, base = metric_statistics.comparable, comparison.baseline
     measured = {row.name: by_run[row.runs[0].name] for row in comparison.rows if row.runs[0].name in by_run}
     measured = {row.name: measured[row.name] for row in comparison.rows if row.name in measured and len(row.runs) == 1}
     if len(base.runs) > 1:  # what was tested is the difference from one of its seeds
@@ -211,15 +211,16 @@ def _correct_p_values(estimates: Mapping[str, ScoreEstimate]) -> dict[str, Score
 
 def _no_interval_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """The reasons why scores, and differences, have no interval."""
-    found = [(name, each.no_interval_reason, "no interval") for name, each in estimates.items()]
-    found = [each for each in found if each[1] != SEVERAL_SEEDS_REASON]  # ± is their deviation, and no interval
+    noted_reasons = [(name, each.no_interval_reason, "no interval") for name, each in estimates.items()]
+    # with several seeds ± is their deviation, and no interval
+    noted_reasons = [each for each in noted_reasons if each[1] != SEVERAL_SEEDS_REASON]
     for name, each in estimates.items():
         if each.versus is not None and each.versus.no_interval_reason not in (
             each.no_interval_reason,
             IDENTICAL_DRAWS_REASON,
         ):
-            found.append((name, each.versus.no_interval_reason, "no interval of the difference"))
-    return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in found if reason is not None]
+            noted_reasons.append((name, each.versus.no_interval_reason, "no interval of the difference"))
+    return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in noted_reasons if reason is not None]
 
 
 def _contradiction_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
@@ -255,7 +256,7 @@ def _format_notes(remarks: Sequence[MetricNote]) -> list[str]:
     """The notes on metrics that are not tested, or not sure, in words: for each reason the metrics and the systems."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in remarks:
-        metrics.setdefault((each.system, each.why), []).append(each.metric)
+        metrics.setdefault((each.system, each.note), []).append(each.metric)
     systems: dict[tuple[str, str], list[str]] = {}
     for (system, why), names in metrics.items():
         systems.setdefault((", ".join(names), why), []).append(system)

@@ -85,15 +85,15 @@ def comparison_page(
         tables[f"Is the difference from {comparison.baseline.name} real?"] = tests
     rows = [comparison.baseline, *(row for row in comparison.rows if row is not comparison.baseline)]
     said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
-    where = find_differences(said, comparison.baseline.runs[0], reporter)
+    differences = find_differences(said, comparison.baseline.runs[0], reporter)
     sentences = [
         *legend_sentences(comparison, tested, metrics, main_columns),
         *agreement_legend(comparison, tested, metrics),
     ]
     notes = [*map(str, tested.looked_at), *comparison.notes, *tested.notes]
-    notes += [] if where else [NO_OUTPUTS_MESSAGE.format(comparison.baseline.name)]
+    notes += [] if differences else [NO_OUTPUTS_MESSAGE.format(comparison.baseline.name)]
     names = format_names((row.name for row in comparison.rows), max_chars=MAX_TITLE_LENGTH)
-    return render_page(f"Comparison of {names}", tables, sentences, where, notes)
+    return render_page(f"Comparison of {names}", tables, sentences, differences, notes)
 
 
 def render_page(
@@ -136,7 +136,7 @@ def score_interval_columns(comparison: Comparison, tested: SignificanceResults, 
         metrics: names of metrics.
 
     Returns:
-        The columns; none where no score is known by segment.
+        The columns; none if no score is known by segment.
     """
     rows = [
         (metric_heading(comparison, metric), make_number_formatter(comparison, metric), row_name(row), measured)

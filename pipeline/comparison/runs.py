@@ -30,8 +30,8 @@ class Comparison:
     Args:
         rows: in the order in which they are shown.
         baseline: the row against which the others are held.
-        beside: by figure the run that the others' figures must compare with: one of the baseline, or where it has none
-            the first shown.
+        reference_runs: by figure, the run that the others' figures must compare with: one of the baseline, or if it has
+            none, the first shown.
         differs: by name of a run the part of its config that is not as in the first run of the baseline.
         order: the figure by which the rows are sorted.
         test: the test set of test.bleu, ...; None: the main one of each.
@@ -39,7 +39,7 @@ class Comparison:
 
     rows: Sequence[ComparisonRow]
     baseline: ComparisonRow
-    beside: Mapping[str, RunSummary]
+    reference_runs: Mapping[str, RunSummary]
     differs: Mapping[str, Mapping[str, object]]
     order: str | None = None
     test: str | None = None
@@ -56,7 +56,7 @@ class Comparison:
 
     def is_comparable(self, run: RunSummary, name: str) -> bool:
         """Whether a figure of the run can be compared with that of the baseline."""
-        return _comparable_signature(name, run) == _comparable_signature(name, self.beside[name])
+        return _comparable_signature(name, run) == _comparable_signature(name, self.reference_runs[name])
 
     def is_row_comparable(self, row: ComparisonRow, name: str) -> bool:
         """Whether a figure of all runs of a row, those that have it, can be compared with that of the baseline."""
@@ -71,28 +71,32 @@ class Comparison:
     def notes(self) -> list[str]:
         """Notes on figures that are left out, or do not compare, in words."""
         by_test = self.test != VALIDATION_TEST_NAME and (self.order or "").startswith("test.")
-        found = [SORTED_BY_TEST_MESSAGE.format(self.order)] if by_test else []
-        found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
-        found += duplicate_seed_reasons(self.runs)
+        remarks = [SORTED_BY_TEST_MESSAGE.format(self.order)] if by_test else []
+        remarks += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
+        remarks += duplicate_seed_reasons(self.runs)
         for row in self.rows:
             without: dict[str, list[str]] = {}
             for name in dict.fromkeys(name for run in row.runs for name in run.figures):
                 if lacking := row.runs_without(name):
                     without.setdefault(format_names(lacking), []).append(name)
-                if (why := row.no_mean_reason(name)) is not None:
-                    found.append(f"{row.name}: {name}: {why}")
-            found += [f"{row.name}: {', '.join(names)}: the mean is without {runs}" for runs, names in without.items()]
+                if (reason := row.no_mean_reason(name)) is not None:
+                    remarks.append(f"{row.name}: {name}: {reason}")
+            remarks += [
+                f"{row.name}: {', '.join(names)}: the mean is without {runs}" for runs, names in without.items()
+            ]
         for run in self.runs:
             reasons: dict[tuple[str, str], list[str]] = {}
             for name in run.figures:
                 if not self.is_comparable(run, name):
-                    other = self.beside[name]
-                    why = describe_signature_difference(
+                    other = self.reference_runs[name]
+                    reason = describe_signature_difference(
                         _comparable_signature(name, run), _comparable_signature(name, other)
                     )
-                    reasons.setdefault((other.name, why), []).append(name)
-            found += [f"{run.name}: {', '.join(n)}: not comparable with {o}: {why}" for (o, why), n in reasons.items()]
-        return found
+                    reasons.setdefault((other.name, reason), []).append(name)
+            remarks += [
+                f"{run.name}: {', '.join(n)}: not comparable with {o}: {reason}" for (o, reason), n in reasons.items()
+            ]
+        return remarks
 
 
 def compare_runs(
@@ -137,15 +141,15 @@ def compare_runs(
     )
     differs = {run.name: _differences_from(base.config, run.config) for run in runs}
     rows, order = group_runs(runs), None
-    of_base = next(row for row in rows if base in row.runs)
+    base_row = next(row for row in rows if base in row.runs)
     if sort is not None:
         order = match_metric_name(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
         rows = sort_rows(rows, order)
-    beside: dict[str, RunSummary] = {}
-    for run in (base, *of_base.runs, *(run for row in rows for run in row.runs)):
+    reference_runs: dict[str, RunSummary] = {}
+    for run in (base, *base_row.runs, *(run for row in rows for run in row.runs)):
         for figure in run.figures:
-            beside.setdefault(figure, run)
-    return Comparison(rows, of_base, beside, differs, order, test)
+            reference_runs.setdefault(figure, run)
+    return Comparison(rows, base_row, reference_runs, differs, order, test)
 
 
 def _differences_from(base: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:

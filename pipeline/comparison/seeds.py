@@ -34,7 +34,7 @@ class ComparisonRow:
         return without if len(without) < len(self.runs) else []
 
     def no_mean_reason(self, figure: str) -> str | None:
-        """Return the difference between signatures by which a score has no mean over its runs; None where it has."""
+        """Return the difference between signatures by which a score has no mean over its runs; None if it has."""
         part, _, name = figure.partition(".")
         if part not in SCORE_PREFIXES:
             return None
@@ -46,7 +46,7 @@ class ComparisonRow:
         return None
 
     def mean(self, figure: str) -> float | None:
-        """The mean of a figure over its runs; None where no run has it, or there is a `no_mean_reason`."""
+        """The mean of a figure over its runs; None if no run has it, or there is a `no_mean_reason`."""
         values = self.values(figure)
         return fmean(values) if values and self.no_mean_reason(figure) is None else None
 

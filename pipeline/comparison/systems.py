@@ -35,7 +35,7 @@ class SegmentValues:
     """Figures of one segment in an evaluation, beside its texts.
 
     Args:
-        log_prob: natural logarithm of the probability of its references; None where it has none.
+        log_prob: natural logarithm of the probability of its references; None if it has none.
         pieces: the number of predictions (end token included).
         words: the number of words.
         external: the numbers of external metrics, by their name.
@@ -55,7 +55,7 @@ class System:
         name: of the system.
         tests: the texts of each test set, the main one first.
         figures: where its evaluation noted them, by test set and line.
-        main: the name of the main test set; None where the model was not scored.
+        main: the name of the main test set; None if the model was not scored.
         test_fingerprint: the `ledger.fingerprint` of the main test set.
         evaluation: settings by which it was scored.
         notes: missing parts, in words.
@@ -128,7 +128,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
 
 
 def text_mismatch(segments: Segments, others: Segments) -> str | None:
-    """Return the reason why two systems cannot be compared on a test set; None where both were given the same texts.
+    """Return the reason why two systems cannot be compared on a test set; None if both were given the same texts.
 
     The reason begins with the name of the test set.
     """
@@ -151,7 +151,7 @@ def text_mismatch(segments: Segments, others: Segments) -> str | None:
 
 
 def _open_matching_artifact(model: Input, folder: Path, stage: str) -> Manifest | None:
-    """The artifact in a folder that a stage made from this model; None where there is none."""
+    """The artifact in a folder that a stage made from this model; None if there is none."""
     if not folder.exists():
         return None
     made = open_artifact(folder, stage)

@@ -41,7 +41,7 @@ def generate_compiled_stream(
     context: int,
     continue_past_line_end: bool,
 ) -> Iterator[NextPieces] | None:
-    """Return the texts of `streaming.generate_stream`, without bans; None where the loop does not apply.
+    """Return the texts of `streaming.generate_stream`, without bans; None if the loop does not apply.
 
     Args:
         model: the language model.
@@ -68,7 +68,7 @@ def generate_compiled_stream(
 
 
 def _start_compiled_texts(model: object, pieces: Any, num_new_pieces: int) -> CompiledGenerationBatch | None:
-    """Return texts that begin with pieces (N, T); None where the loop does not apply, or numba is not installed."""
+    """Return texts that begin with pieces (N, T); None if the loop does not apply, or numba is not installed."""
     with use_compiled_kernels(True):
         return make_compiled_generation_batch(model, pieces, num_new_pieces, SPECIAL_IDS)
 

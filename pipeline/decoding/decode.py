@@ -77,35 +77,31 @@ def decode(
         raise RecipeError(reason)
     if config.strategy == "mbr":
         raise RecipeError('decoding.strategy = "mbr" chooses among translations: here it must be search or sample')
-    reads = (
+    model_sources = (
         ImageSources(sources, stepper.max_length)
         if isinstance(sources, RowImages)
         else TextSources(sources, stepper.max_length)
     )
     if shortlist is not None and (
-        prefixes is not None or phrases.forced is not None or isinstance(reads, ImageSources)
+        prefixes is not None or phrases.forced is not None or isinstance(model_sources, ImageSources)
     ):
         raise RecipeError(SHORTLIST_MESSAGE)
-    found: list[list[Hypothesis]] = [[EMPTY_HYPOTHESIS]] * len(sources)
-    tell = on_done or (lambda _: None)
-    # the longest first: if memory runs out, it does so at once
-    order = reads.longest_first()
+    all_hypotheses: list[list[Hypothesis]] = [[EMPTY_HYPOTHESIS]] * len(sources)
+    report_done = on_done or (lambda _: None)
+    order = model_sources.longest_first()  # if memory runs out, it does so at once
     is_single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
     workers = num_workers(device, len(order))
     if is_single_greedy and workers == 1:
         workers = 0  # the loop keeps its memory by itself: nothing is gained by a process that starts first
-    side_by_side = max(1, workers)
-    num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARD_SENTENCES))
-    shares = [order[first::num_shares] for first in range(num_shares)]
-
+    shards = _split_into_shards(order, max(1, workers))
     bans = phrases.banned_pieces(config.no_repeat_ngram)
 
     @torch.inference_mode()
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
-        rows = shares[number]
+        rows = shards[number]
         starts = None if prefixes is None else [prefixes[row] for row in rows]
         rules = LogitsProcessor.from_config(
-            reads.lengths(rows),
+            model_sources.lengths(rows),
             config,
             stepper.max_length,
             starts,
@@ -115,7 +111,7 @@ def decode(
         )
         steps = stepper if is_single_greedy else fuse_if_supported(stepper)
         return STRATEGIES[config.strategy](
-            _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done, shortlist)
+            _DecodeShard(steps, model_sources, rows, rules, config, torch.device(device), on_done, shortlist)
         )
 
     worth_compiling = (
@@ -130,12 +126,18 @@ def decode(
     ):
         for layer in linear_layers(stepper) if workers else []:
             layer.pack_weight_if_supported()
-        for number, hypotheses in search_all_shards(search, num_shares, workers, tell):
-            for row, each in zip(shares[number], hypotheses, strict=True):
-                found[row] = each
+        for number, hypotheses in search_all_shards(search, len(shards), workers, report_done):
+            for row, each in zip(shards[number], hypotheses, strict=True):
+                all_hypotheses[row] = each
     if len(order) < len(sources):
-        tell(len(sources) - len(order))
-    return found
+        report_done(len(sources) - len(order))
+    return all_hypotheses
+
+
+def _split_into_shards(order: list[int], num_parallel: int) -> list[list[int]]:
+    """Deal rows out in turn, so that all shards have sources of every length; as many shards for each process."""
+    num_shards = num_parallel * math.ceil(len(order) / (num_parallel * SHARD_SENTENCES))
+    return [order[first::num_shards] for first in range(num_shards)]
 
 
 def is_source_truncated(source: Sequence[int], stepper: Stepper[StateT]) -> bool:

@@ -41,7 +41,7 @@ _threads_to_imitate: ContextVar[int | None] = ContextVar("threads to imitate", d
 
 
 def num_workers(device: torch.device | str, num_sentences: int) -> int:
-    """Return the number of processes that are to share so many sentences: none where this one had better do it itself.
+    """Return the number of processes that are to share so many sentences: none if this one had better do it itself.
 
     Even one is better than none: a worker may keep its memory as suits a search (`keep_freed_memory`).
     """

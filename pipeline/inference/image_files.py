@@ -38,7 +38,7 @@ def list_image_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def check_image_file(name: str) -> Path:
-    """The file of an image by its name. Raises DataError where it is empty, or a name that no file can have."""
+    """The file of an image by its name. Raises DataError if it is empty, or a name that no file can have."""
     if not name:
         raise DataError("the name of an image is empty: name a file")
     _check_image_name(name)

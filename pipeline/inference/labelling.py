@@ -26,7 +26,7 @@ MAX_BATCH_IMAGES = 64  # at a time
 
 
 def predicts_labels(loaded: LoadedModel) -> bool:
-    """Whether the model labels. Raises DataError where it neither labels nor translates."""
+    """Whether the model labels. Raises DataError if it neither labels nor translates."""
     task = loaded.config.task
     abilities = TASK_SPECS[task]
     if not abilities.gives_hypotheses:

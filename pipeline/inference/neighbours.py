@@ -50,7 +50,7 @@ class WordVectors:
 
     @classmethod
     def from_model(cls, loaded: LoadedModel, side: str | None) -> "WordVectors":
-        """Return the vectors of a side, or of the only side. Raises DataError where no piece spells a word.
+        """Return the vectors of a side, or of the only side. Raises DataError if no piece spells a word.
 
         Skip-gram and CBOW have two vectors of each word: "source" is v, by which it predicts, "target" u, by which it
         is predicted. None: the target's embedding, and v.

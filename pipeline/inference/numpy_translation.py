@@ -59,7 +59,7 @@ class NumpyModel:
         source_tokenizer: of the source.
         target_tokenizer: of the target.
         search: finds the hypotheses of ids, end token included, with the network.
-        guided: how a head was trained to align; None where none was.
+        guided: how a head was trained to align; None if none was.
         shortlist: of the pieces that translations are made of; None: all may come.
     """
 
@@ -132,7 +132,7 @@ def load_small_model(
         shortlist_must_match: the same of the shortlist that the settings name.
 
     Returns:
-        The model; None where torch is needed for it, for the settings, or to report a problem with it.
+        The model; None if torch is needed for it, for the settings, or to report a problem with it.
 
     Raises:
         DataError: the folder is no model of tfm, or was replaced, or the model does not have the languages, or the
@@ -180,7 +180,7 @@ def translate_stream(
     Problems with a model are reported before a line is waited for.
 
     Args:
-        load_small: loads the small model; None where there is none.
+        load_small: loads the small model; None if there is none.
         load: loads the model.
         lines: the texts.
         config: settings of decoding.

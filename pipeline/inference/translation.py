@@ -185,7 +185,7 @@ class _TranslationSearch:
     ) -> "_TranslationSearch":
         """Return a search with prefixes and forced words, one for each source.
 
-        Raises RecipeError where words are forced and there is no beam, or unknown words cannot be replaced.
+        Raises RecipeError if words are forced and there is no beam, or unknown words cannot be replaced.
         """
         from tfm.pipeline.decoding.limits import FORCED_WORDS_NEED_BEAM_MESSAGE
         from tfm.pipeline.inference.unknown_words import UnknownWordReplacer

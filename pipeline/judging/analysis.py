@@ -48,7 +48,7 @@ ERROR_SCALE = "errors"
 def analyze_answers(campaign: Campaign, answers: Sequence[Answer], excluded_judges: Sequence[str] = ()) -> Findings:
     """Every statistic of the answers but for correlations; of the judges in `without` only their conduct is told.
 
-    The order of the answers changes nothing. Raises RecipeError where `without` names a judge who did not answer, or
+    The order of the answers changes nothing. Raises RecipeError if `without` names a judge who did not answer, or
     leaves nobody.
     """
     answers = sort_answers(campaign, answers)

@@ -39,7 +39,7 @@ class Answer:
     """One judge's answer to one item.
 
     ratings: by label, of likert and esa. best: the labels preferred, of pairwise and best; several where they tie,
-    and with each text all that are the same. seconds: how long it took, None where not known. shown: False where the
+    and with each text all that are the same. seconds: how long it took, None if not known. shown: False if the
     item was not shown, since all its texts are the same, and is a tie.
     """
 
@@ -52,7 +52,7 @@ class Answer:
 
     @property
     def passed_attention_check(self) -> bool | None:
-        """Whether an attention check was passed; None where the item is none.
+        """Whether an attention check was passed; None if the item is none.
 
         A damaged text is to be rated below the middle of the first scale (adequacy, score), and never to be preferred.
         """

@@ -47,7 +47,7 @@ class _CampaignModel(BaseModel):
 
 
 class ShownText(_CampaignModel):
-    """One text under its label. system: who wrote it; None where it belongs to no system (an attention check)."""
+    """One text under its label. system: who wrote it; None if it belongs to no system (an attention check)."""
 
     label: ItemId
     system: BoundedName | None
@@ -192,7 +192,7 @@ def write_campaign(campaign: Campaign, file: Path) -> None:
 
 
 def read_campaign(file: Path) -> Campaign:
-    """The campaign of a file, or of a folder that holds a campaign.json. Raises DataError where it is none."""
+    """The campaign of a file, or of a folder that holds a campaign.json. Raises DataError if it is none."""
     is_file = not file.is_dir()
     file = file if is_file else file / CAMPAIGN_FILE
     if not file.exists():

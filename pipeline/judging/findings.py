@@ -33,7 +33,7 @@ METHOD_DESCRIPTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class SystemRating:
-    """A system on one scale. rank: its cluster; z: the mean of the judges' z-scores, None where no judge has any."""
+    """A system on one scale. rank: its cluster; z: the mean of the judges' z-scores, None if no judge has any."""
 
     system: str
     rank: int

@@ -40,7 +40,7 @@ def campaign_references(campaign: Campaign) -> dict[str, Sequence[str]]:
 
 
 def read_references(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
-    """The reference of each segment from the lines of a file. Raises DataError where lines or test sets do not fit."""
+    """The reference of each segment from the lines of a file. Raises DataError if lines or test sets do not fit."""
     items = [item for item in campaign.items if item.is_counted]
     tests = list(dict.fromkeys(item.test for item in items))
     if len(tests) > 1:

@@ -145,7 +145,7 @@ CTRANSLATE2_KEYS = (
 
 
 def ctranslate2_unsupported_part(config: ModelConfig) -> str | None:
-    """The part of a model that cannot be written for CTranslate2, in words; None where all can.
+    """The part of a model that cannot be written for CTranslate2, in words; None if all can.
 
     CTranslate2 has the like of some, such as decoder-only models, and nothing like others, such as additive scores.
     """

@@ -52,7 +52,7 @@ class LoadedModel:
         folder: of the model.
         images: turns images into the network's input, where its sources are images.
         made: the artifact that it was read from, where it was from one.
-        guided: how one of its heads was trained to align; None where none was.
+        guided: how one of its heads was trained to align; None if none was.
     """
 
     model: Any
@@ -76,7 +76,7 @@ class LoadedModel:
             raise DataError(f"{several}: give a model of one direction", file=self.folder)
 
     def require_image_transform(self) -> ImageTransform:
-        """The transform from images to the network's input. Raises DataError where it reads texts."""
+        """The transform from images to the network's input. Raises DataError if it reads texts."""
         if self.images is None:
             raise DataError("reads text, not images: give it a text", file=self.folder)
         return self.images
@@ -86,7 +86,7 @@ class LoadedModel:
 
         The sources begin with the tokens of languages that the model knows. source_language: that of the sources, for a
         model that is told it. A code is the model's own (deu_Latn), or that of ISO 639-3 (deu) where it means one of
-        its languages. Raises DataError where the model has other languages, or none and one is given; or where a
+        its languages. Raises DataError if the model has other languages, or none and one is given; or where a
         language is not given that the model has to be told.
         """
         asked = tokenizer_for_languages(self.source_tokenizer, self.config.languages, to, source_language, self.folder)
@@ -203,7 +203,7 @@ def load_image_transform(
         displayed_folder: the folder to name in messages, if another.
 
     Returns:
-        The transform; None where the model reads text.
+        The transform; None if the model reads text.
     """
     return None if config.vision is None else read_image_transform(folder, displayed_folder)
 

@@ -35,7 +35,7 @@ def predicts_masked_tokens(model: Path) -> bool:
 
 
 def read_guided_alignment(manifest: "Manifest") -> "GuidedAlignmentConfig | None":
-    """Return how a head of a model was trained to align; None where none was.
+    """Return how a head of a model was trained to align; None if none was.
 
     Raises:
         ValidationError: the manifest describes it in another way.

@@ -27,7 +27,7 @@ def vector_paths(model: ModelConfig) -> dict[str, Path]:
 
 
 def vector_inputs(model: ModelConfig) -> dict[str, Input]:
-    """The vectors that embeddings start from, as inputs of a training. Raises DataError where there are none."""
+    """The vectors that embeddings start from, as inputs of a training. Raises DataError if there are none."""
     return {VECTOR_KEYS[side]: _vectors_input(place) for side, place in vector_paths(model).items()}
 
 
@@ -58,7 +58,7 @@ def word_ids(tokenizer: Tokenizer) -> dict[str, int]:
 def model_word_vectors(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:
     """Return the words of a side of a model, with the id of each, and the vectors of all ids (V, E).
 
-    A model that reads one side has the vectors of that side, whichever is asked for. Raises DataError where they are no
+    A model that reads one side has the vectors of that side, whichever is asked for. Raises DataError if they are no
     numbers.
     """
     import torch

@@ -39,7 +39,7 @@ def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
 def shortlist_inputs(config: DecodingConfig) -> dict[str, Input]:
     """The artifact that settings of decoding name, as an input of what is decoded.
 
-    Raises DataError where it is no shortlist.
+    Raises DataError if it is no shortlist.
     """
     return {} if config.shortlist is None else {STAGE: Input.from_artifact(Path(config.shortlist), STAGE)}
 
@@ -53,7 +53,7 @@ def load_shortlist(loaded: "LoadedModel", config: DecodingConfig, must_match: In
         must_match: the shortlist as it was seen before, which must not have been replaced since.
 
     Returns:
-        The shortlist; None where the settings name none, or the model labels, for which they are refused elsewhere.
+        The shortlist; None if the settings name none, or the model labels, for which they are refused elsewhere.
 
     Raises:
         DataError: as `read_shortlist`.

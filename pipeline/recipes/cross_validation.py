@@ -51,12 +51,12 @@ class CrossValidation:
         return [name for name in names if all(name in fold.figures for fold in self.folds)]
 
     def signature(self, figure: str) -> str | None:
-        """The one signature that a figure has in all folds; None where it has none, or several."""
+        """The one signature that a figure has in all folds; None if it has none, or several."""
         signatures = {fold.signatures.get(figure) for fold in self.folds}
         return signatures.pop() if len(signatures) == 1 else None
 
     def no_mean_reason(self, figure: str) -> str | None:
-        """Why a figure has no mean: its folds were scored by different definitions; None where it has one."""
+        """Why a figure has no mean: its folds were scored by different definitions; None if it has one."""
         return no_mean_reason(figure, {f"fold {each.number}": each.signatures.get(figure, "") for each in self.folds})
 
     def mean(self, figure: str) -> float:
@@ -85,7 +85,7 @@ class CrossValidation:
 
 
 def no_mean_reason(figure: str, signatures: Mapping[str, str]) -> str | None:
-    """Why a figure of several folds, by their names, has no mean: their signatures differ; None where it has one."""
+    """Why a figure of several folds, by their names, has no mean: their signatures differ; None if it has one."""
     first, *others = signatures.items()
     other = next((each for each in others if each[1] != first[1]), None)
     if other is None:

@@ -83,7 +83,7 @@ def _key_in_recipe(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> K
 
 
 def describe_origin(key: Key, origins: Mapping[Key, Origin]) -> str | None:
-    """Return the place that set the value at `key`, or a table that it stands in; None where none did, or parts of it
+    """Return the place that set the value at `key`, or a table that it stands in; None if none did, or parts of it
     were set later.
     """
     around = (origins[key[:length]] for length in range(len(key), 0, -1) if key[:length] in origins)
@@ -135,7 +135,7 @@ def _config_at_error(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseM
 
 
 def field_at(model: type[BaseModel], key: Key) -> FieldInfo | None:
-    """The field that describes a key; None where there is none."""
+    """The field that describes a key; None if there is none."""
     holder = _config_at_error(model, key[:-1])
     return None if holder is None else holder.model_fields.get(key[-1])
 

@@ -44,7 +44,7 @@ LABEL_VALIDATION_METRICS = ("macro_f1", "entity_f1", "exact_match")
 
 
 def no_score_reason(task: str, training: TrainingConfig) -> str | None:
-    """Why validation of a task has not the scores that the recipe asks for; None where it has."""
+    """Why validation of a task has not the scores that the recipe asks for; None if it has."""
     abilities = TASK_SPECS[task]
     if abilities.translates:
         return None

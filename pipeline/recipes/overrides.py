@@ -57,7 +57,7 @@ def apply_setting(raw: Any, setting: CommandLineSetting, schema: type[BaseModel]
 
 
 def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
-    """The items that the list at a key has where a recipe does not name it; None where there is no list."""
+    """The items that the list at a key has where a recipe does not name it; None if there is no list."""
     field = field_at(schema, key)
     default = None if field is None else field.get_default(call_default_factory=True)
     return list(default) if isinstance(default, tuple) else None

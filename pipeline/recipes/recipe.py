@@ -142,7 +142,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
         path: the file.
         overrides: `--set` texts such as "training.max_steps=500"; the text "none" takes away a value that may be
             absent.
-        flags: values by dotted key, None where not given.
+        flags: values by dotted key, None if not given.
 
     Raises:
         RecipeError: the recipe is not valid; the message names the file or flag, the key, and the nearest valid key or
@@ -169,7 +169,7 @@ def section_from_flags(
 
     Args:
         section: the class of the part.
-        values: by dotted key inside the part, None where not given.
+        values: by dotted key inside the part, None if not given.
         overrides: `--set` texts, as in load_recipe.
         other_sections: other parts that the command takes; overrides of them are passed over.
 

@@ -33,7 +33,7 @@ def load_recipes(
     Args:
         files: the files.
         overrides: `--set` texts.
-        flags: values by dotted key, None where not given.
+        flags: values by dotted key, None if not given.
         seeds: seeds, for each of which every file gives a recipe, called NAME-SEED; none: one recipe a file.
 
     Raises:
@@ -56,7 +56,7 @@ def load_recipes(
 
 
 def parse_seeds(text: str) -> list[int]:
-    """The seeds in a text such as "1,2,3". Raises RecipeError where it is no list of different seeds."""
+    """The seeds in a text such as "1,2,3". Raises RecipeError if it is no list of different seeds."""
     seeds = []
     for word in (each.strip() for each in text.split(",")):
         if not (word.isascii() and word.isdigit() and len(word) <= 10 and int(word) <= MAX_SEED):

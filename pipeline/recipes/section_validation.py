@@ -82,20 +82,20 @@ def validate_section(
     content = content_with_settings(settings)
     origins.update({setting.key: Origin(setting.label, COMMAND_LINE_PRIORITY) for setting in settings})
     try:
-        found = section.model_validate_json(_section_json(section, content), strict=True)
+        validated = section.model_validate_json(_section_json(section, content), strict=True)
     except ValidationError as error:
         raise recipe_error(error.errors(include_url=False), section, prefix, origins, origin_of_error) from None
     except ValueError as error:  # a number that is not finite, or what no file says
-        found, reason = None, str(error)
+        validated, reason = None, str(error)
     for key, number in _unusable_numbers(content, prefix):
         place, name = describe_origin(key, origins) or file, ".".join(key)
         raise RecipeError(f"{place}: {_number_problem(name, number, field_at(schema, key))}")
-    if found is None:
+    if validated is None:
         raise RecipeError(f"{file}: {reason}")
-    if (problem := credential_problem(found, prefix)) is not None:
+    if (problem := credential_problem(validated, prefix)) is not None:
         key, reason = problem
         raise RecipeError(f"{describe_origin(key, origins) or file}: {'.'.join(key)} {reason}")
-    return found
+    return validated
 
 
 def _has_same_error(section: type[BaseModel], content: Any, error: Any) -> bool:

@@ -8,7 +8,7 @@ from tfm.pipeline.scoring.tables.summaries import summary_tables
 
 
 def evaluation_tables(evaluation: Evaluation, max_columns: int) -> list[Table]:
-    """The tables in the order in which they are shown; widest: most columns of a confusion matrix."""
+    """The tables in the order in which they are shown. max_columns: maximum number of columns of a confusion matrix."""
     labels = [] if evaluation.labels is None else label_tables(evaluation.labels, max_columns)
     entities = [] if evaluation.entities is None else entity_tables(evaluation.entities)
     return [*entities, *labels, *error_tables(evaluation.errors), *summary_tables(evaluation.summaries)]

@@ -11,7 +11,7 @@ from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, r
 def find_model_scores(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:
     """Read each score and its signature, by test set and metric, from `scores/` beside the folder of a model.
 
-    Empty where there are none, or where they are of another model.
+    Empty if there are none, or where they are of another model.
     """
     place = model.parent / "scores"
     if model.name != "model" or not place.exists():

@@ -50,7 +50,7 @@ def publish_scores(
         training: the folder whose metrics.jsonl the report draws.
         command: the command line, for the manifest.
         reporter: shows scores.
-        evaluated_model: the model whose looks enter the ledger; None where these are no test sets, or those of no run.
+        evaluated_model: the model whose looks enter the ledger; None if these are no test sets, or those of no run.
 
     Returns:
         The content of scores.json.
@@ -86,7 +86,7 @@ def show_unpublished_scores(
     Args:
         evaluations: of test sets.
         reporter: shows scores.
-        evaluated_model: the model whose looks enter the ledger; None where there is none.
+        evaluated_model: the model whose looks enter the ledger; None if there is none.
 
     Returns:
         The content that scores.json would have.
@@ -179,7 +179,7 @@ def _write_scores(draft: Draft, content: dict[str, Any], page: str) -> None:
 
 
 def _read_training_metrics(training: Path | None) -> list[dict[str, object]]:
-    """The lines of a training's metrics.jsonl; none where there is no such file."""
+    """The lines of a training's metrics.jsonl; none if there is no such file."""
     log = None if training is None else training / "metrics.jsonl"
     if log is None or not log.exists():
         return []

@@ -211,7 +211,7 @@ def read_training_metrics(run: Path, model: Manifest, notes: list[str]) -> list[
         notes: the list to which a note is added.
 
     Returns:
-        The lines; none where they are of another training.
+        The lines; none if they are of another training.
     """
     file = run / "training" / "metrics.jsonl"
     lines = read_metrics(file) if file.exists() else []

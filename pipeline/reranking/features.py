@@ -41,7 +41,7 @@ class FeatureScorer:
 
     @classmethod
     def load(cls, channel: Path | None, language_model: Path | None, device: str = "auto") -> "FeatureScorer":
-        """Load the models in some folders. Raises DataError where a model does other work."""
+        """Load the models in some folders. Raises DataError if a model does other work."""
         return cls(
             _load_feature_model(channel, device, "translates"),
             _load_feature_model(language_model, device, "continues_text"),

@@ -36,7 +36,7 @@ class FeatureWeights:
 
     Args:
         values: one a feature.
-        models: fingerprints of the models that they were tuned for, by feature; empty where they were typed.
+        models: fingerprints of the models that they were tuned for, by feature; empty if they were typed.
         tuning: metric, its value, trials and seed, as they were tuned.
     """
 
@@ -52,7 +52,7 @@ class FeatureWeights:
 
 
 def read_weights(file: Path) -> FeatureWeights:
-    """Read what `FeatureWeights.write` wrote. Raises DataError where it is no such file."""
+    """Read what `FeatureWeights.write` wrote. Raises DataError if it is no such file."""
     found: Any = read_json(file)
     weights = found.get("weights") if isinstance(found, dict) else None
     if not isinstance(weights, dict) or set(weights) != set(FEATURE_NAMES):

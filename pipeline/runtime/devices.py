@@ -13,7 +13,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def resolve_device(device: str) -> torch.device:
-    """`auto` is the GPU where there is one. Raises RecipeError where the asked one is not there."""
+    """`auto` is the GPU where there is one. Raises RecipeError if the asked one is not there."""
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return torch.device("cuda" if available["cuda"] else "cpu")
@@ -35,7 +35,7 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
 def decoding_precision(precision: DecodingPrecision, device: torch.device | str) -> torch.dtype:
     """The type of matrix products in decoding.
 
-    Raises RecipeError where int8 is asked for and nothing here multiplies it.
+    Raises RecipeError if int8 is asked for and nothing here multiplies it.
     """
     if precision != "int8":
         return PRECISIONS[precision]

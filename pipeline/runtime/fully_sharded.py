@@ -74,7 +74,7 @@ def local_shard(tensor: Tensor) -> Tensor:
 def full_tensor(tensor: Tensor) -> Tensor:
     """Return all of a tensor; every process calls it for the same tensors in the same order.
 
-    Raises Stopped where another process has ended.
+    Raises Stopped if another process has ended.
     """
     if not _is_distributed(tensor):
         return tensor

@@ -44,9 +44,12 @@ def stop_signals() -> list[signal.Signals]:
 def catch_stop_signals(*, echo_seconds: float = 0.0, acknowledges: bool = True) -> Iterator[StopRequest]:
     """Let SIGTERM, Ctrl-C and a closed terminal only set the `StopRequest` given while the body runs.
 
-    A second signal ends the process at once. echo: seconds in which a second signal is taken for the first one passed
-    on again, as by a launcher that shares its terminal with its workers. talk: whether to say that the first one was
-    heard.
+    A second signal ends the process at once.
+
+    Args:
+        echo_seconds: seconds in which a second signal is taken for the first one passed on again, as by a launcher
+            that shares its terminal with its workers.
+        acknowledges: whether to report that the first one was received.
     """
     stop = StopRequest()
     _requests.add(stop)

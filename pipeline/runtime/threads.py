@@ -47,7 +47,7 @@ class CpuLoad:
     """The number of processors that were busy over some time, and the number that other programs kept busy."""
 
     busy: float
-    others: float
+    other_programs: float
 
 
 def cpu_seconds() -> float:
@@ -56,7 +56,7 @@ def cpu_seconds() -> float:
 
 
 def read_cpu_sample() -> CpuSample | None:
-    """Read the clocks; None where the system does not tell."""
+    """Read the clocks; None if the system does not tell."""
     try:
         lines = STAT_FILE.read_text("ascii").splitlines()
         mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}
@@ -112,7 +112,7 @@ def choose_num_threads(device: torch.device) -> int:
     after = read_cpu_sample()
     if before is None or after is None:
         return limit
-    return min(limit, available_threads(load_between(before, after).others, processors, of_container))
+    return min(limit, available_threads(load_between(before, after).other_programs, processors, of_container))
 
 
 class CpuLoadWatch:
@@ -145,12 +145,12 @@ class CpuLoadWatch:
         self._next = self._before.clock + self._seconds
         load, processors = load_between(before, self._before), num_processors()
         full = load.busy > processors - MIN_IDLE_SHARE or self.waits.is_on  # threads that sleep leave some of it idle
-        room = max(1, int(min(cpu_quota(), processors - load.others)))
-        crowded = load.others > MAX_LOAD_OF_OTHERS and full and room < self.threads
+        room = max(1, int(min(cpu_quota(), processors - load.other_programs)))
+        crowded = load.other_programs > MAX_LOAD_OF_OTHERS and full and room < self.threads
         if crowded and not self._said:
             self._said = True
             self._tell(
-                f"other programs use {load.others:.1f} of the {processors} processors: until they end, the "
+                f"other programs use {load.other_programs:.1f} of the {processors} processors: until they end, the "
                 f"{self.threads} threads of this training sleep while they wait for each other"
             )
         self.waits.set_passive(is_passive=crowded)

@@ -22,7 +22,7 @@ _collective_call_numbers = count()
 
 
 def rank_and_size() -> tuple[int, int]:
-    """The number of this process, and the number of all. Raises RecipeError where torchrun's variables are wrong."""
+    """The number of this process, and the number of all. Raises RecipeError if torchrun's variables are wrong."""
     return _environment_number("RANK", 0), _environment_number("WORLD_SIZE", 1)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
-    """The lines of each file. Raises DataError where one is empty or the counts differ, naming both files."""
+    """The lines of each file. Raises DataError if one is empty or the counts differ, naming both files."""
     return _check_aligned(files, {name: list(open_lines(file)) for name, file in files.items()})
 
 
@@ -70,7 +70,7 @@ def write_texts(
 
 
 def read_texts_of_scores(manifest: Manifest) -> dict[str, list[str]]:
-    """The texts in a folder of scores, by name, references after the hypotheses. Raises DataError where it has none."""
+    """The texts in a folder of scores, by name, references after the hypotheses. Raises DataError if it has none."""
     names = ["source"] if "source.txt" in manifest.files else []
     names.append("hypotheses")
     number = 1
@@ -89,7 +89,7 @@ def _reference_name(index: int) -> str:
 def select_splits_to_score(data: "Dataset", scored: EvalSplit) -> "dict[str, Split]":
     """The test sets of a dataset, the main one first, or its validation split: no test set may have the name "valid".
 
-    Raises DataError where there is nothing in the validation split.
+    Raises DataError if there is nothing in the validation split.
     """
     if scored == "tests":
         return data.tests

@@ -34,14 +34,14 @@ class ScoredItem:
         item: the item.
         log_probs: of each text after the context.
         pieces: the number of pieces of each text.
-        alone: log-probability of each text by itself.
+        log_probs_alone: log-probability of each text by itself.
         is_pseudo: whether these are pseudo-log-likelihoods, each piece given all others.
     """
 
     item: AlternativeItem
     log_probs: tuple[float, ...]
     pieces: tuple[int, ...]
-    alone: tuple[float, ...] | None = None
+    log_probs_alone: tuple[float, ...] | None = None
     is_pseudo: bool = False
 
 
@@ -73,7 +73,7 @@ class InputWarnings:
 SCORING_RULES: Mapping[str, Callable[[ScoredItem], Sequence[float]]] = {
     "sum": lambda of: of.log_probs,
     "mean": lambda of: [log_prob / pieces for log_prob, pieces in zip(of.log_probs, of.pieces, strict=True)],
-    "difference": lambda of: [here - alone for here, alone in zip(of.log_probs, of.alone or (), strict=True)],
+    "difference": lambda of: [here - alone for here, alone in zip(of.log_probs, of.log_probs_alone or (), strict=True)],
 }
 
 
@@ -155,7 +155,9 @@ def alternatives_as_json(
         warnings: problems in reading them.
     """
     # a contrast set is judged by the sum alone
-    rules = ["sum"] if kind == "contrast" else ["sum", "mean"] if scored[0].alone is None else list(SCORING_RULES)
+    rules = (
+        ["sum"] if kind == "contrast" else ["sum", "mean"] if scored[0].log_probs_alone is None else list(SCORING_RULES)
+    )
     categories = sorted({each.item.category for each in scored if each.item.category is not None})
     by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
     return {
@@ -179,7 +181,7 @@ def _scores_of_items_json(
     """The shares of some items by each rule; their signature counts the items that were not read as they are."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
     read = "end:no" if scored[0].is_pseudo else "end:counted"
-    if scored[0].alone is not None:
+    if scored[0].log_probs_alone is not None:
         read = "end:no|pieces:of-joined-text"
     lines = {each.item.line for each in scored}
     read_otherwise = {"cut": len(lines & warnings.cut_lines), "unknown": len(lines & warnings.unknown_lines)}
@@ -222,7 +224,7 @@ def _failure_json(scored: ScoredItem) -> dict[str, Any]:
 
 def item_as_json(item: ScoredItem) -> dict[str, Any]:
     """An item as its file has it, with the figures of its texts."""
-    alone = {} if item.alone is None else {"log_probs_alone": list(item.alone)}
+    alone = {} if item.log_probs_alone is None else {"log_probs_alone": list(item.log_probs_alone)}
     return {**item.item.row, "log_probs": list(item.log_probs), "pieces": list(item.pieces), **alone}
 
 

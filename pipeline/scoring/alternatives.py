@@ -64,8 +64,8 @@ def score_alternatives(
     task = loaded.config.task
     if not (TASK_SPECS[task].writes or TASK_SPECS[task].hides_pieces):
         raise DataError(f"was trained for {task}, and gives texts no probability", file=loaded.folder)
-    told = InputWarnings()
-    read = _make_request_builder(loaded, items, kind, told)
+    warnings = InputWarnings()
+    read = _make_request_builder(loaded, items, kind, warnings)
     requests = [each for item in items.items for each in read(item)]
     found = _request_log_probs(loaded, requests, reporter)
     scored, place = [], 0
@@ -79,7 +79,7 @@ def score_alternatives(
             alone = tuple(found[each] for each in requests[place : place + count])
             place += count
         scored.append(ScoredItem(item, log_probs, pieces, alone, is_pseudo=TASK_SPECS[task].hides_pieces))
-    return scored, told
+    return scored, warnings
 
 
 def _is_context_part_of_text(loaded: LoadedModel, kind: AlternativeKind) -> bool:
@@ -149,19 +149,19 @@ class _TextRequests:
 
     def requests_after_context(self, item: AlternativeItem) -> list[Request]:
         """The pieces that each choice adds to the context; then each choice by itself."""
-        own = self._encode(item.context)
+        context_ids = self._encode(item.context)
         wholes = [self._encode(item.context + text) for text in item.alternatives]
-        alone = [self._encode(text) for text in item.alternatives]
-        start = min(len(commonprefix((own, whole))) for whole in wholes)  # noqa: RUF071 - of ids, not of paths
+        texts_alone = [self._encode(text) for text in item.alternatives]
+        start = min(len(commonprefix((context_ids, whole))) for whole in wholes)  # noqa: RUF071 - of ids, not of paths
         added = [whole[start:] for whole in wholes]
-        for texts in (added, alone):
+        for texts in (added, texts_alone):
             _check_scorable(item, self._name, texts, self._limit)
         too_many = max(0, max(map(len, wholes)) - self._limit)
         _record_input_warnings(self._warnings, item, cut=too_many > 0, texts=added)
         if (glued := _word_across_boundary(item)) is not None:
             self._warnings.word_joins.append(glued)
-        shown = tuple(own[too_many:start])
-        return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
+        shown = tuple(context_ids[too_many:start])
+        return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in texts_alone]
 
 
 def _record_input_warnings(
@@ -209,13 +209,13 @@ def _request_log_probs(loaded: LoadedModel, requests: Iterable[Request], reporte
     """log p of each request; one that comes twice is scored once. Texts of like length share a batch."""
     score = _make_scorer(loaded)
     wanted = sorted(set(requests), key=lambda each: (len(each[0]) + len(each[1]), each))
-    found: dict[Request, float] = {}
+    log_probs: dict[Request, float] = {}
     with reporter.bar("scoring", len(wanted), "texts") as bar:
         for first in range(0, len(wanted), REQUESTS_PER_CHUNK):
             some = wanted[first : first + REQUESTS_PER_CHUNK]
-            found.update(zip(some, map(float, score(some)), strict=True))
+            log_probs.update(zip(some, map(float, score(some)), strict=True))
             bar.advance(len(some))
-    return found
+    return log_probs
 
 
 def _make_scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArray[np.float64]]:

@@ -86,7 +86,7 @@ def texts_fingerprint(texts: Iterable[str], sources: Iterable[str] | None = None
 
     Args:
         texts: the references.
-        sources: one for each; None where they are not known.
+        sources: one for each; None if they are not known.
     """
     lines = [_normalize_text(text) for text in texts]
     if sources is not None and 2 * len(set(lines)) <= len(lines):
@@ -118,7 +118,7 @@ def split_fingerprint(split: "Split") -> str:
 
 
 def read_evaluated_model(model: Path, fingerprint: str, selection_method: str) -> EvaluatedModel | None:
-    """The model in a folder as one that looks at a test set; None where it is of no run.
+    """The model in a folder as one that looks at a test set; None if it is of no run.
 
     The ledger of a run lies beside the run's folder. A model that was copied out of its run has none.
 
@@ -220,7 +220,7 @@ def num_test_uses(entries: Sequence[LedgerEntry]) -> int:
 
 
 def describe_test_uses(entries: Sequence[LedgerEntry]) -> str:
-    """The number of looks at one test set, as in "14 times, by 9 models of this folder"; empty where there is none."""
+    """The number of looks at one test set, as in "14 times, by 9 models of this folder"; empty if there is none."""
     times, models = num_test_uses(entries), len({look.model for look in entries})
     if not times:
         return ""

@@ -136,7 +136,7 @@ def _score_language_model(
         _warn_of_long_texts(
             num_long, split, longest, f"scored in windows of {format_count(longest, 'token')}, {apart}", name, reporter
         )
-    found = token_scores(
+    scored = token_scores(
         loaded.model.eval(),
         concatenate_targets(split),
         windows,
@@ -146,15 +146,15 @@ def _score_language_model(
     )
     texts = split.texts()[1]
     # a line break is a word (<eos> of Penn Treebank) and a character, as the end token that stands for it is a token
-    by_line = Likelihoods(found.log_probs_of_texts(lines), lines, np.array([num_words(text) + 1 for text in texts]))
+    by_line = Likelihoods(scored.log_probs_of_texts(lines), lines, np.array([num_words(text) + 1 for text in texts]))
     characters = CharacterCounts.count_texts(texts, loaded.target_tokenizer, newlines=True)
-    nll, count, words = -math.fsum(by_line.log_probs), len(found.log_probs), int(by_line.words.sum())
+    nll, count, words = -math.fsum(by_line.log_probs), len(scored.log_probs), int(by_line.words.sum())
     signature = _likelihood_signature(config, count) + (f"|stride:{stride}" if overlap else "")
     signature += _signature_addition(config, split, num_long, name, reporter)
     scores = {
         "perplexity": _perplexity_score(nll, count, signature, loaded),
         "word_perplexity": Score(exp_or_inf(nll / words), f"unit:word|count:{words}|newline:counted|{signature}"),
-        "token_accuracy": Score(100 * float(found.right.mean()), f"{signature}|stat:share*100"),
+        "token_accuracy": Score(100 * float(scored.right.mean()), f"{signature}|stat:share*100"),
         "bits_per_character": Score(
             nll / math.log(2) / characters.num_characters, f"{characters.signature}|newline:counted|{signature}"
         ),

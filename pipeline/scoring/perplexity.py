@@ -184,13 +184,13 @@ def perplexity(
 
 def _sum_by_segment(count: int, scored: Iterable[tuple[SourceReferencePair, float]]) -> Likelihoods:
     """The log probabilities of the pairs of each of `count` segments, added up."""
-    found: list[list[float]] = [[] for _ in range(count)]
+    log_probs_by_segment: list[list[float]] = [[] for _ in range(count)]
     pieces, words = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for pair, log_prob in scored:
-        found[pair.row].append(log_prob)
+        log_probs_by_segment[pair.row].append(log_prob)
         pieces[pair.row] += pair.num_pieces
         words[pair.row] += pair.num_words
-    sums = (math.fsum(each) if each else math.nan for each in found)
+    sums = (math.fsum(each) if each else math.nan for each in log_probs_by_segment)
     return Likelihoods(np.fromiter(sums, np.float64, count), pieces, words)
 
 

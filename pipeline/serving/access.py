@@ -77,7 +77,7 @@ class AccessControl:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keys, self._rate, self._clock = keys, requests_per_minute, clock
-        self._left: OrderedDict[str | bytes, tuple[float, float]] = OrderedDict()
+        self._rate_budgets: OrderedDict[str | bytes, tuple[float, float]] = OrderedDict()
 
     @property
     def needs_key(self) -> bool:
@@ -110,23 +110,23 @@ class AccessControl:
         if key is None:
             sentence = "this server needs a key: send api_key, or Authorization: Bearer KEY"
             raise Problem(401, sentence, {"WWW-Authenticate": "Bearer"})
-        digest, found = _digest(key), None
+        digest, matching_key = _digest(key), None
         for each in self._keys or ():
             if hmac.compare_digest(each.digest, digest):
-                found = each
-        if found is None:
+                matching_key = each
+        if matching_key is None:
             raise Problem(403, "the key is not one of this server's: ask its operator for one")
-        return found
+        return matching_key
 
     def _take_from_rate_budget(self, caller: str | bytes, rate: int) -> None:
         """Take one of the requests of a key or an address, which come back evenly over a minute."""
         now = self._clock()
-        left, before = self._left.pop(caller, (float(rate), now))
-        left = min(float(rate), left + (now - before) * rate / 60)
-        self._left[caller] = (left - 1 if left >= 1 else left), now
-        if len(self._left) > MAX_REMEMBERED_CALLERS:
-            self._left.popitem(last=False)
-        if left < 1:
-            seconds = max(1, round((1 - left) * 60 / rate + 0.5))
+        budget, before = self._rate_budgets.pop(caller, (float(rate), now))
+        budget = min(float(rate), budget + (now - before) * rate / 60)
+        self._rate_budgets[caller] = (budget - 1 if budget >= 1 else budget), now
+        if len(self._rate_budgets) > MAX_REMEMBERED_CALLERS:
+            self._rate_budgets.popitem(last=False)
+        if budget < 1:
+            seconds = max(1, round((1 - budget) * 60 / rate + 0.5))
             sentence = f"more than {rate} requests a minute: ask again in {seconds} s"
             raise Problem(429, sentence, {"Retry-After": str(seconds)})

@@ -87,7 +87,7 @@ class Backend:
             raise bad_request(f"model: the route needs one that {ability}: {there}")
         if name not in names:
             there = ", ".join(names) or "none"
-            raise bad_request(f"model: {name[:80]!r} is none of this server's that {ability}; it has {there}")
+            raise bad_request(f"model: this server has no {name[:80]!r} that {ability}; it has {there}")
         return models[names.index(name)]
 
     async def reload_republished_models(self) -> list[str]:

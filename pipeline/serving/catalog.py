@@ -196,7 +196,7 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
             raise DataError(problem, file=folder)
         source, target = load_tokenizer_pair(manifest.folder)
         reads_target = TASK_SPECS[task].reads == "target"
-        own = [*source.languages]
+        languages = [*source.languages]
         reads_images = (manifest.folder / IMAGES_FILE).is_file()
         if shortlist is not None and (reads_images or not TASK_SPECS[task].translates):
             raise RecipeError(
@@ -208,10 +208,10 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
             manifest.fingerprint,
             task,
             reads_images=reads_images,
-            has_languages=bool(own),
+            has_languages=bool(languages),
             shortlist=None if shortlist is None else _read_shortlist_version(shortlist, source, target),
         )
-        pairs = _language_pairs(own, source.has_source_language, place) if TASK_SPECS[task].translates else ()
+        pairs = _language_pairs(languages, source.has_source_language, place) if TASK_SPECS[task].translates else ()
         max_length = config.get("max_length", 256)
         return ServedModel(version, target if reads_target else source, max_length, pairs, source.has_source_language)
 
@@ -219,7 +219,7 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
 
 
 def _read_shortlist_version(folder: Path, source: Tokenizer, target: Tokenizer) -> ShortlistVersion:
-    """The version of a shortlist that is published now. Raises DataError where it is none of these vocabularies."""
+    """The version of a shortlist that is published now. Raises DataError if it is none of these vocabularies."""
     made = Input.from_artifact(folder, SHORTLIST_STAGE)
     read_shortlist(folder, source, target, must_match=made)
     return ShortlistVersion(folder.absolute(), made.fingerprint)
@@ -263,7 +263,7 @@ def _is_language_code(value: object) -> bool:
 
 
 def is_published_anew(model: ServedModel) -> bool:
-    """Whether another version of a model, or of its shortlist, is published now; none where that cannot be read."""
+    """Whether another version of a model, or of its shortlist, is published now; none if that cannot be read."""
     version = model.version
     known = [(version.folder, version.fingerprint)]
     if version.shortlist is not None:
@@ -272,7 +272,7 @@ def is_published_anew(model: ServedModel) -> bool:
 
 
 def _read_fingerprint(folder: Path) -> str | None:
-    """The fingerprint of what is published in a folder now, unverified; None where it cannot be read."""
+    """The fingerprint of what is published in a folder now, unverified; None if it cannot be read."""
     try:
         return read_manifest(folder, folder).fingerprint
     except (DataError, OSError):

@@ -9,7 +9,7 @@ Detector = Callable[[str], list[tuple[str, float]]]
 
 
 def find_detector(codes: Sequence[str]) -> Detector | None:
-    """Return what tells languages apart; None where no library for that is installed, or there is nothing to tell.
+    """Return what tells languages apart; None if no library for that is installed, or there is nothing to tell.
 
     codes: those of two letters that a text may be in.
     """

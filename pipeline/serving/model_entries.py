@@ -15,26 +15,28 @@ def _split_entry(text: str, names: Sequence[str]) -> tuple[str, str]:
 
 def parse_direction_entries(texts: Sequence[str], names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return source and target by model of NAME=SOURCE:TARGET; names: of all models. Raises RecipeError for others."""
-    found: dict[str, tuple[str, str]] = {}
+    directions: dict[str, tuple[str, str]] = {}
     for text in texts:
         name, pair = _split_entry(text, names)
         source, _, target = pair.partition(":")
         if not (name and source and target):
             raise RecipeError(f"--languages {text}: write NAME=SOURCE:TARGET, as in de=en:de")
-        if name in found:
-            raise RecipeError(f"--languages {text}: {name} has {':'.join(found[name])} already: remove one of the two")
-        found[name] = source, target
-    return found
+        if name in directions:
+            raise RecipeError(
+                f"--languages {text}: {name} has {':'.join(directions[name])} already: remove one of the two"
+            )
+        directions[name] = source, target
+    return directions
 
 
 def parse_shortlist_entries(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
     """Return folders by model of NAME=FOLDER; names: of all models. Raises RecipeError for others."""
-    found: dict[str, Path] = {}
+    shortlists: dict[str, Path] = {}
     for text in texts:
         name, folder = _split_entry(text, names)
         if not (name and folder):
             raise RecipeError(f"--shortlist {text}: write NAME=DIR, as in de=runs/de/shortlist")
-        if name in found:
-            raise RecipeError(f"--shortlist {text}: {name} has {found[name]} already: remove one of the two")
-        found[name] = Path(folder)
-    return found
+        if name in shortlists:
+            raise RecipeError(f"--shortlist {text}: {name} has {shortlists[name]} already: remove one of the two")
+        shortlists[name] = Path(folder)
+    return shortlists

@@ -100,7 +100,7 @@ def _make_backend(
 
 @contextmanager
 def listen(host: str, port: int) -> Iterator[socket.socket]:
-    """Listen at an address while the body runs. Raises RecipeError where that cannot be."""
+    """Listen at an address while the body runs. Raises RecipeError if that cannot be."""
     try:
         found = socket.getaddrinfo(_without_brackets(host), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
@@ -159,13 +159,13 @@ async def _run_server(options: ServerOptions, make_backend: Callable[[], Backend
 def _log_models_and_address(options: ServerOptions, backend: Backend, listener: socket.socket) -> None:
     """Say what is served where, and what its operator should know of that."""
     host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
+    displayed_host = f"[{host}]" if ":" in host else host
     for model in backend.catalog.models.values():
         pairs = [f"{source} to {target}" for source, target in model.pairs][:4]
         more = f" ({', '.join(pairs)}{', ...' if len(model.pairs) > 4 else ''})" if pairs else ""
         beside = "" if model.version.shortlist is None else f", with the shortlist {model.version.shortlist.folder}"
         backend.log.info(f"{model.name}: {model.version.task}{more}{beside}")
-    backend.log.info(f"listening at http://{shown}:{port}")
+    backend.log.info(f"listening at http://{displayed_host}:{port}")
     if not ipaddress.ip_address(host).is_loopback and not backend.access.needs_key:
         backend.log.warn("everyone who reaches this address may ask: give --keys FILE, or --host 127.0.0.1")
 
@@ -181,20 +181,20 @@ class ModelRenewal:
 
     def __init__(self, backend: Backend, options: ServerOptions, seconds: float = MODEL_POLL_SECONDS) -> None:
         self._backend, self._options, self._seconds = backend, options, seconds
-        self._asked = asyncio.Event()
+        self._renewal_requested = asyncio.Event()
 
     def request_renewal(self) -> None:
         """Look now, and read the keys again."""
-        self._asked.set()
+        self._renewal_requested.set()
 
     async def watch_for_changes(self) -> None:
         """Look again and again."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._seconds):
-                    await self._asked.wait()
-            if self._asked.is_set():
-                self._asked.clear()
+                    await self._renewal_requested.wait()
+            if self._renewal_requested.is_set():
+                self._renewal_requested.clear()
                 self._read_keys()
             await self._backend.reload_republished_models()
 

@@ -138,37 +138,39 @@ class TranslationService:
         *,
         is_html: bool,
     ) -> list[TranslatedText]:
-        """As `translate`, however long it takes."""
+        """Translate as `translate` does, without a time limit."""
         terms = Glossary(glossary) if glossary else None
 
         def make_query(sentence: str) -> Query:
             forced = terms.target_terms(sentence) if terms is not None else ()
-            found = direction.query(sentence, beam, alternatives + 1, forced)
-            return replace(found, replace_unknown=self._replace_unknown)
+            query = direction.query(sentence, beam, alternatives + 1, forced)
+            return replace(query, replace_unknown=self._replace_unknown)
 
         segments = [await self._split(text, direction, is_html) for text in texts]
-        asked = [[make_query(sentence) for sentence in each.sources] for each in segments]
-        answers = await self.ask([each for some in asked for each in some])
-        ranked = [_ranked_translations([answers[each] for each in some]) for some in asked]
-        joined = [await self._join(one, some, direction) for one, some in zip(segments, ranked, strict=True)]
-        found = []
-        for one, texts, translations in zip(segments, joined, ranked, strict=True):
+        queries = [[make_query(sentence) for sentence in each.sources] for each in segments]
+        answers = await self.ask([each for group in queries for each in group])
+        ranked = [_ranked_translations([answers[each] for each in group]) for group in queries]
+        joined = [
+            await self._join(segmented, group, direction) for segmented, group in zip(segments, ranked, strict=True)
+        ]
+        translated = []
+        for segmented, texts, translations in zip(segments, joined, ranked, strict=True):
             best, *others = dict.fromkeys(texts)
-            borders = one.borders(translations[0]) if isinstance(one, TextSegments) and translations else ()
-            found.append(TranslatedText(best, tuple(others), tuple(borders)))
-        return found
+            borders = segmented.borders(translations[0]) if isinstance(segmented, TextSegments) and translations else ()
+            translated.append(TranslatedText(best, tuple(others), tuple(borders)))
+        return translated
 
     async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
-        """Ask each query once, as far as its answer is not known. Raises Problem where there is no answer."""
-        known = {query: self._cache.get(query) for query in dict.fromkeys(queries)}
-        new = [query for query, answer in known.items() if answer is None]
+        """Ask each query once, as far as its answer is not known. Raises Problem if there is no answer."""
+        answers = {query: self._cache.get(query) for query in dict.fromkeys(queries)}
+        new = [query for query, answer in answers.items() if answer is None]
         if len(new) > self._limits.sentences:
             most = self._limits.sentences
             raise bad_request(f"the texts have {len(new)} sentences and may have {most}: send them in parts")
         for query, answer in zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True):
-            known[query] = answer
+            answers[query] = answer
             self._cache.put(query, answer)
-        return known
+        return answers
 
     async def _split(self, text: str, direction: ServedDirection, is_html: bool) -> TextSegments | HtmlSegments:
         language = None if direction.source == UNKNOWN_LANGUAGE else direction.source
@@ -181,16 +183,18 @@ class TranslationService:
         """The texts in which the translations of each rank stand; in HTML with the tags at their words."""
         if isinstance(segments, TextSegments):
             return [segments.join(translations) for translations in ranked]
-        joined, known = [], dict[Query, Alignment | None]()
+        joined, alignment_by_query = [], dict[Query, Alignment | None]()
         for translations in ranked:
             queries = {
                 place: direction.alignment_query(segments.sources[place], translations[place])
                 for place in segments.indices_with_markup
                 if translations[place]
             }
-            new = [query for query in dict.fromkeys(queries.values()) if query not in known]
-            known.update(zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True))
-            alignments = {place: each for place, query in queries.items() if (each := known[query]) is not None}
+            new = [query for query in dict.fromkeys(queries.values()) if query not in alignment_by_query]
+            alignment_by_query.update(zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True))
+            alignments = {
+                place: each for place, query in queries.items() if (each := alignment_by_query[query]) is not None
+            }
             joined.append(await asyncio.to_thread(segments.join, translations, alignments))
         return joined
 

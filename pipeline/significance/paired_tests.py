@@ -26,7 +26,7 @@ class PairedDifference:
 
     Args:
         difference: the difference.
-        low: the lower end of its 95 % interval, a percentile of the bootstrap, of two shares Newcombe's; None where
+        low: the lower end of its 95 % interval, a percentile of the bootstrap, of two shares Newcombe's; None if
             there is a no_interval_reason.
         high: the upper end.
         p_bootstrap: of BLEU, chrF and TER the p-value of `sacrebleu --paired-bs`.
@@ -35,7 +35,7 @@ class PairedDifference:
         p: the p-value that decides, by randomization with ties counted (`randomisation_p_values`); of BLEU, chrF and
             TER it differs from p_randomisation where few segments do.
         p_holm: p after Holm's correction over all systems given for this metric.
-        better: whether the system is better; None where neither is.
+        better: whether the system is better; None if neither is.
         no_interval_reason: why there is no interval.
     """
 
@@ -62,7 +62,7 @@ class SystemResult:
 
     Args:
         value: the score.
-        low: the lower end of its 95 % interval, the 2.5th percentile of the bootstrap, of a share Wilson's; None where
+        low: the lower end of its 95 % interval, the 2.5th percentile of the bootstrap, of a share Wilson's; None if
             there is a no_interval_reason.
         high: the upper end, the 97.5th percentile.
         mean: of sacrebleu's metrics the number that it prints in "μ = mean ± half_width", of others likewise the mean

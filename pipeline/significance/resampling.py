@@ -23,7 +23,7 @@ _ROUNDING_TOLERANCE = 1e-9  # of the scores: differences that are closer are equ
 def resampling_seed() -> int | None:
     """The environment's SACREBLEU_SEED, 12345 where it is not set; None for "none": other draws each time.
 
-    Raises RecipeError where it is no number.
+    Raises RecipeError if it is no number.
     """
     text = os.environ.get("SACREBLEU_SEED", str(DEFAULT_RESAMPLING_SEED))
     if text.lower() == "none":

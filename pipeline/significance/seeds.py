@@ -38,7 +38,7 @@ class SeedDifference:
         p_holm: p after Holm's correction over all recipes given.
         degrees_of_freedom: of the t-test.
         share_of_seeds: of the variance, in 0..1.
-        better: whether the recipe is better; None where neither is.
+        better: whether the recipe is better; None if neither is.
         no_interval_reason: why there is no interval.
     """
 
@@ -66,7 +66,7 @@ class RecipeResult:
         values: of each seed.
         mean: of the values.
         deviation: their standard deviation (n - 1); None of one seed.
-        low: the lower end of the 95 % interval of one seed over segments; None where there is a no_interval_reason: of
+        low: the lower end of the 95 % interval of one seed over segments; None if there is a no_interval_reason: of
             several seeds it holds the mean in as few as 90 of 100 cases.
         high: the upper end.
         versus: the test against the baseline; None of the baseline, where the recipe or the baseline has one seed,
@@ -89,7 +89,7 @@ def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[Reci
     All recipes here are one family for Holm's correction, as in `compare_systems`. Seeds are taken to matter as much to
     both recipes. If they matter twice as much to one of two that are the same, the test says "different" in 6 of 100
     cases with 3 seeds each, but in 10 with 3 of that one beside 5, and in 14 with 2 beside 5: give both as many. Two
-    seeds each find only large differences. Raises DataError where the numbers of segments differ, or are less than 2.
+    seeds each find only large differences. Raises DataError if the numbers of segments differ, or are less than 2.
     """
     lengths = sorted({len(run) for runs in recipes for run in runs})
     if len(lengths) != 1 or lengths[0] < 2:
@@ -125,7 +125,7 @@ def _recipe_result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeRe
 
 
 def _no_interval_reason(variance: "_Variance") -> str | None:
-    """The reason why there is no interval; None where there is one."""
+    """The reason why there is no interval; None if there is one."""
     return None if 0 < variance.whole < np.inf else "seeds and segments all give the same"
 
 

@@ -196,7 +196,10 @@ def _error_rate_statistics(
 def _entity_statistics(
     component: str, hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> SegmentStatistics:
-    """Statistics of F1 = 2 right / (given + wanted), of recall or of precision; part: "", "recall" or "precision"."""
+    """Statistics of F1 = 2 right / (given + wanted), of recall or of precision.
+
+    component: "" (F1), "recall" or "precision".
+    """
     counts = entity_counts(hypotheses, references, config)
     right, given, wanted = ([float(each) for each in column] for column in zip(*counts, strict=True))
     wholes = {"recall": wanted, "precision": given}.get(component) or [

@@ -63,17 +63,17 @@ def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole_corpor
         DataError: a corpus or a model is not there.
     """
     splits = _find_splits(data, whole_corpora=whole_corpora)
-    used: dict[str, Sequence[Corpus]] = {"train": splits.train}
+    corpora_by_split: dict[str, Sequence[Corpus]] = {"train": splits.train}
     if config.overlap is not None:
-        used |= {name: corpora for name, corpora in splits.corpora_by_split().items() if name != "train"}
-    inputs = corpus_inputs(used, online=data.online)
+        corpora_by_split |= {name: corpora for name, corpora in splits.corpora_by_split().items() if name != "train"}
+    inputs = corpus_inputs(corpora_by_split, online=data.online)
     if config.cross_entropy is not None:
         for name in ("forward", "backward"):
             folder = resolve_model_folder(Path(getattr(config.cross_entropy, name)))
             inputs[f"{name} model"] = Input.from_artifact(folder, "train")
     inputs |= external_metric_inputs(config.external)
     settings: dict[str, JSON] = {
-        name: [text_changing_settings(each) for each in corpora] for name, corpora in used.items()
+        name: [text_changing_settings(each) for each in corpora] for name, corpora in corpora_by_split.items()
     }
     # a model is known by its fingerprint, wherever it is
     described = config.model_dump(mode="json", exclude_none=True, exclude={"cross_entropy": {"forward", "backward"}})
@@ -120,16 +120,16 @@ def clean(
     with publish(plan, command=command) as draft, collect_remarks() as remarks:
         work_folder = plan.folder.absolute().parent / f".{plan.folder.name}.work"
         splits = _find_splits(data, whole_corpora=whole_corpora)
-        found = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter, cluster)
-        report = report_as_json(found.decisions.results, found.text, found.corpora)
+        cleaned = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter, cluster)
+        report = report_as_json(cleaned.decisions.results, cleaned.text, cleaned.corpora)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
         (draft.folder / "report.json").write_text(text, encoding="utf-8", errors="surrogatepass")
-        page = report_page(found.decisions.results, found.text, found.corpora, is_dry=False)
+        page = report_page(cleaned.decisions.results, cleaned.text, cleaned.corpora, is_dry=False)
         (draft.folder / REPORT_PAGE).write_text(page, encoding="utf-8")
-        draft.figures["read"], draft.figures["kept"] = list(found.text.read), list(found.text.kept)
-        draft.figures["dropped"] = {each.name: each.dropped for each in found.decisions.results}
+        draft.figures["read"], draft.figures["kept"] = list(cleaned.text.read), list(cleaned.text.kept)
+        draft.figures["dropped"] = {each.name: each.dropped for each in cleaned.decisions.results}
     remove_path_below(work_folder.parent, work_folder)
-    _show_results(config, found, remarks, reporter)
+    _show_results(config, cleaned, remarks, reporter)
     reporter.line(f"clean: {out}; report: {out / REPORT_PAGE}")
 
 

@@ -130,20 +130,20 @@ def _publish_scores(
     file = plan.folder / SCORES_FILE
     if is_fresh(plan, reporter):
         with raise_scores_file_errors(file, again="run this again"):
-            found = parse_json(read_bounded_file(file, max_bytes=MAX_SCORES_FILE_BYTES))
-            _show_scores(found, reporter)
-        return found
+            scores = parse_json(read_bounded_file(file, max_bytes=MAX_SCORES_FILE_BYTES))
+            _show_scores(scores, reporter)
+        return scores
     with publish(plan, command=command) as draft:
-        found, lines = work()
-        text = json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+        scores, lines = work()
+        text = json.dumps(scores, ensure_ascii=False, indent=2, allow_nan=False)
         (draft.folder / SCORES_FILE).write_text(text + "\n", encoding="utf-8")
         each_line = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
         (draft.folder / ITEMS_FILE).write_text(each_line, encoding="utf-8", newline="\n")
-        for each in found["sets"]:
+        for each in scores["sets"]:
             draft.figures[each["name"]] = {rule: share["score"] for rule, share in each["accuracy"].items()}
-    _show_scores(found, reporter)
+    _show_scores(scores, reporter)
     reporter.line(f"scores: {file}")
-    return found
+    return scores
 
 
 def _score_sets(
@@ -160,14 +160,14 @@ def _score_sets(
     from tfm.pipeline.scoring.alternatives import score_alternatives
 
     loaded = load_ensemble(models, device).for_languages(*languages)
-    found, lines = [], []
+    sets_as_json, lines = [], []
     for each in sets:
         scored, told = score_alternatives(loaded, each, kind, reporter)
         for warning in input_warning_messages(told, each.items):
             reporter.warn(f"{each.name}: {warning}")
-        found.append(alternatives_as_json(each, kind, scored, told))
+        sets_as_json.append(alternatives_as_json(each, kind, scored, told))
         lines += [{"set": each.name, **item_as_json(item)} for item in scored]
-    return {"kind": kind, "sets": found}, lines
+    return {"kind": kind, "sets": sets_as_json}, lines
 
 
 def _show_scores(scores: Mapping[str, Any], reporter: Reporter) -> None:

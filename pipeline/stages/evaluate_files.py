@@ -60,7 +60,7 @@ def evaluate_files(
 
     Args:
         config: the [evaluation] part of a recipe.
-        hypotheses: the file of hypotheses; None where the model gives them.
+        hypotheses: the file of hypotheses; None if the model gives them.
         model: the folder of the model; None for none.
         ensemble: the folders of the other models of an ensemble.
         source: the file of sources; None for none.
@@ -179,7 +179,7 @@ class FileTranslator:
     cluster: str | None
 
     def load(self) -> "LoadedModel":
-        """The loaded model. Raises DataError where it reads no text."""
+        """The loaded model. Raises DataError if it reads no text."""
         from tfm.pipeline.model_io.ensemble import load_ensemble  # here, as they need torch
         from tfm.pipeline.model_io.loaded_model import load_model
 
@@ -240,7 +240,7 @@ def score_lines(
         lines: of hypotheses, unless the translator gives them, of references by number, and of others that there are.
         set_name: the name of the test set.
         config: the [evaluation] part that suits the task.
-        translator: gives hypotheses and perplexity; None where no model reads the sources.
+        translator: gives hypotheses and perplexity; None if no model reads the sources.
         folder: where the texts are written; None for nowhere.
         wants_perplexity: whether perplexity was requested, so that its absence is reported.
         seed: the seed of the run.

@@ -50,10 +50,10 @@ def evaluate_texts(
         RecipeError: the model gives hypotheses, so that there is something to compare texts with, or a setting has no
             effect on its scores.
     """
-    made = open_artifact(model, "train")
-    task = trained_task(made)
+    manifest = open_artifact(model, "train")
+    task = trained_task(manifest)
     if TASK_SPECS[task].gives_hypotheses:
-        if IMAGES_FILE in made.files:
+        if IMAGES_FILE in manifest.files:
             raise DataError(f"reads images, not text: {CAPTIONS_ADVICE}", file=model)
         raise RecipeError(f"{model} was trained for {task}: give --source FILE as well, or --hypotheses FILE")
     used = {"stride"} if TASK_SPECS[task].continues_text else set()
@@ -72,7 +72,7 @@ def evaluate_texts(
         from tfm.pipeline.model_io.loaded_model import load_model
         from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_from_lines
 
-        loaded, batch_tokens = load_model(model, device, known=made.as_input()), DataConfig().batch_tokens
+        loaded, batch_tokens = load_model(model, device, known=manifest.as_input()), DataConfig().batch_tokens
         tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
         return [
             score_likelihood(
@@ -81,10 +81,10 @@ def evaluate_texts(
             for name, each in lines.items()
         ]
 
-    looker = read_evaluated_model(made.path, made.fingerprint, "files")
+    looker = read_evaluated_model(manifest.path, manifest.fingerprint, "files")
     if out is None:
         return show_unpublished_scores(score_texts_of_files(None), reporter, looker)
-    inputs = {"model": made.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
+    inputs = {"model": manifest.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
     resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
     resolved["texts"] = list(names)  # in their order, as the first is the main one
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)

@@ -12,6 +12,7 @@ from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import resolve_splits
 from tfm.data.corpora.splits import has_contiguous_parts, truncation_message, unused_settings_message
+from tfm.data.corpus_keys.table_keys import drop_unset_keys
 from tfm.data.dataset.directions import Direction, Directions, temperature_sampling_weights
 from tfm.data.dataset.empty_texts import EmptyTextCounter
 from tfm.data.dataset.metadata import write_metadata
@@ -20,7 +21,6 @@ from tfm.data.dataset.unseen_labels import count_unseen_labels, unseen_labels_me
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import load_images
-from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.remote_corpora import download_corpora

@@ -40,9 +40,9 @@ def make_shortlist(
     Raises:
         DataError: the dataset is not of pairs of texts, or the links are not of its training pairs.
     """
-    made, file = Input.from_artifact(dataset, "preprocess"), Input.from_file(links)
+    dataset_input, file = Input.from_artifact(dataset, "preprocess"), Input.from_file(links)
     tokenizers = read_artifact(
-        dataset, lambda each: load_tokenizer_pair(load_dataset(each.folder).tokenizer_folder), must_match=made
+        dataset, lambda each: load_tokenizer_pair(load_dataset(each.folder).tokenizer_folder), must_match=dataset_input
     )
     if tokenizers[1].label_kind is not None:
         raise DataError("has labels, which need no shortlist: give a dataset of translations", file=dataset)
@@ -51,11 +51,11 @@ def make_shortlist(
         "frequent": num_frequent,
         "vocabularies": vocabularies_digest(*tokenizers),
     }
-    plan = Plan(STAGE, out, settings, {"dataset": made, "links": file}, seed=None)
+    plan = Plan(STAGE, out, settings, {"dataset": dataset_input, "links": file}, seed=None)
     if is_fresh(plan, reporter):
         return
     with publish(plan, command=command) as draft:
-        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=made)
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=dataset_input)
         if data.train.images is not None:
             raise DataError("its sources are images, which have no pieces: give a dataset of texts", file=dataset)
         sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size

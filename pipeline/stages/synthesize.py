@@ -100,14 +100,14 @@ def synthesize(
     for folder in held_out.missing:
         reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")
     with publish(plan, command=command) as draft, ExitStack() as stack:
-        found = _PairSynthesizer(config, held_out, plan, device, reporter)
-        found.connect(cluster, workers, stack)
+        synthesizer = _PairSynthesizer(config, held_out, plan, device, reporter)
+        synthesizer.connect(cluster, workers, stack)
         limit = config.min_score
         if config.percentile is not None:
-            scores = [pair.score for pair in found.iterate_pairs("translating") if pair.dropped is None]
+            scores = [pair.score for pair in synthesizer.iterate_pairs("translating") if pair.dropped is None]
             limit = draft.figures["limit"] = min_kept_score(np.array(scores), config.percentile)
         label = "translating" if config.percentile is None else "writing"
-        text = write_pairs(drop_low_scores(found.iterate_pairs(label), limit), draft.folder)
+        text = write_pairs(drop_low_scores(synthesizer.iterate_pairs(label), limit), draft.folder)
         if not text.pairs:
             raise DataError(f"no pair is left: {text}; see [synthesis]", file=describe_corpus(config.text))
         draft.figures.update(text.as_json())

@@ -52,16 +52,16 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: 
         DataError: a corpus is not there.
     """
     splits = resolve_splits(data)
-    used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
+    corpora_by_split: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
     if not config.is_file_used_unchanged:
-        used = {"train": splits.train, **used}
-    inputs = cleaned_inputs(used, clean, online=data.online)
+        corpora_by_split = {"train": splits.train, **corpora_by_split}
+    inputs = cleaned_inputs(corpora_by_split, clean, online=data.online)
     if config.source_from is not None:
         inputs["source_from"] = Input.from_artifact(Path(config.source_from), TOKENIZER_STAGES)
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
     settings: dict[str, JSON] = {
-        name: [text_changing_settings(corpus) for corpus in corpora] for name, corpora in used.items()
+        name: [text_changing_settings(corpus) for corpus in corpora] for name, corpora in corpora_by_split.items()
     }
     if (
         config.is_file_used_unchanged and data.target_languages
@@ -172,19 +172,19 @@ def tokenize_files(
         )
         tokenizers = taken or train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(show_trainer_figures(trainers, reporter))
-        where = f"every {HELD_OUT_INTERVAL}th line"
+        measured_lines = f"every {HELD_OUT_INTERVAL}th line"
         measures = measure_tokenizers(tokenizers, _texts_of_files(files, held_out=None if taken else True), reporter)
         if taken:
-            where = "all lines"
+            measured_lines = "all lines"
         elif not measures["shared"].all.num_words:
-            where = f"the training text, as less than {HELD_OUT_INTERVAL} lines leave none to hold out"
+            measured_lines = f"the training text, as less than {HELD_OUT_INTERVAL} lines leave none to hold out"
             measures = measure_tokenizers(tokenizers, _texts_of_files(files, held_out=False), reporter)
-        _write_tokenizers(draft, tokenizers, measures, where, reporter)
+        _write_tokenizers(draft, tokenizers, measures, measured_lines, reporter)
     reporter.line(f"tokenizer: {out}")
 
 
 def _add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
-    """The tokenizer with tags of training text. Raises DataError where it cannot have any."""
+    """The tokenizer with tags of training text. Raises DataError if it cannot have any."""
     try:
         return tokenizer.with_tags(*tags) if tags else tokenizer
     except ValueError as error:

@@ -257,13 +257,18 @@ def translate_file(
         loaded = load_ensemble([model, *ensemble], device).for_languages(to, source_language)
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", None, "sentences") as bar:
-            given: dict[str, Any] = {"reporter": reporter, "prefixes": starts, "forced": words, "on_done": bar.advance}
+            settings: dict[str, Any] = {
+                "reporter": reporter,
+                "prefixes": starts,
+                "forced": words,
+                "on_done": bar.advance,
+            }
             if cluster is None:
                 shortlist = load_shortlist(loaded, config, plan.inputs.get(SHORTLIST_STAGE))
-                found = partial(translate_lines, loaded, config=config, shortlist=shortlist, **given)
+                translate = partial(translate_lines, loaded, config=config, shortlist=shortlist, **settings)
             else:
                 loaded.check_reads_text("translate them without --cluster")
                 members = [each for name, each in plan.inputs.items() if name.split()[0] == "model"]
                 remote = stack.enter_context(open_cluster_translator(cluster, plan, members, config, device))
-                found = partial(remote.translate, languages=(to, source_language), **given)
-            write_translations(draft, "hypotheses", "source", open_lines(source), found, reporter)
+                translate = partial(remote.translate, languages=(to, source_language), **settings)
+            write_translations(draft, "hypotheses", "source", open_lines(source), translate, reporter)

@@ -95,7 +95,7 @@ def _held_out_files(dataset: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _read_texts(fingerprint: str, folder: Path) -> list[str] | None:
-    """The texts of a dataset's held-out splits, of both sides; None where it is not there, or another is."""
+    """The texts of a dataset's held-out splits, of both sides; None if it is not there, or another is."""
     wanted = Input(fingerprint, str(folder))
     try:
         data = read_artifact(folder, lambda _: load_dataset(folder), "preprocess", must_match=wanted)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tfm.data.table_keys import SYNTHETIC_FILES
+from tfm.data.corpus_keys.table_keys import SYNTHETIC_FILES
 from tfm.pipeline.cleaning.corpora import format_lines
 from tfm.pipeline.synthesis.pairs import DROP_REASONS, SyntheticPair
 

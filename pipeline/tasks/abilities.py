@@ -80,7 +80,7 @@ class TaskSpec:
         return self.writes and not self.translates
 
     def n_best_problem(self, decoding: DecodingConfig) -> str | None:
-        """Why a model of this task cannot give so many; None where it can. A classifier needs no beam."""
+        """Why a model of this task cannot give so many; None if it can. A classifier needs no beam."""
         if self.labels is None:
             return decoding.n_best_problem()
         if self.labels == "tags" and decoding.n_best > 1:

@@ -17,7 +17,7 @@ from tfm.pipeline.training_config import TrainingConfig
 class Predictions:
     """The inputs of the output layer at each prediction (N, E), and the targets there (N,).
 
-    count: the number of predictions. row_mask (N,): 1 where a row is one, 0 where it is filler; None where all are.
+    count: the number of predictions. row_mask (N,): 1 where a row is one, 0 where it is filler; None if all are.
     """
 
     hidden: Tensor

@@ -139,7 +139,7 @@ class RunningText(LanguageModel):
                 raise DataError(
                     f"the {name} split has {format_count(length, 'token')}, fewer than model.block = {self.block}"
                 )
-            if split.turns or any((part.weights[:] != 1).any() for part in split.iterate_parts()):
+            if split.corpus_epochs or any((part.weights[:] != 1).any() for part in split.iterate_parts()):
                 raise DataError(
                     "model.block reads the text once an epoch: each corpus has weight 1, and none has `epochs`"
                 )

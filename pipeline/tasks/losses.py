@@ -87,13 +87,16 @@ def _logit_gradients_by_blocks(logits: Tensor, targets: Tensor, smoothing: float
     if logits.dtype != dtype:
         memory = logits.new_empty(CPU_CACHE_LOGIT_ROWS, logits.shape[1], dtype=dtype)
     for first in range(0, len(logits), CPU_CACHE_LOGIT_ROWS):
-        low, wanted = logits[first : first + CPU_CACHE_LOGIT_ROWS], targets[first : first + CPU_CACHE_LOGIT_ROWS, None]
+        low, target_ids = (
+            logits[first : first + CPU_CACHE_LOGIT_ROWS],
+            targets[first : first + CPU_CACHE_LOGIT_ROWS, None],
+        )
         z = low if memory is None else memory[: len(low)].copy_(low)
         p = torch.softmax(z, -1, out=z)
-        target_probs[first : first + CPU_CACHE_LOGIT_ROWS] = p.gather(1, wanted)
+        target_probs[first : first + CPU_CACHE_LOGIT_ROWS] = p.gather(1, target_ids)
         if smoothing:
             p.sub_(smoothing / logits.shape[1])
-        p.scatter_(1, wanted, 0.0)
+        p.scatter_(1, target_ids, 0.0)
         if memory is not None:
             low.copy_(p)
     return target_probs
@@ -116,7 +119,7 @@ def linear_cross_entropy(
         targets: (N,).
         smoothing: eps.
         compute_dtype: precision of the products, if lower.
-        row_mask: (N,), 1 where a row counts, 0 where it is filler; None where all count.
+        row_mask: (N,), 1 where a row counts, 0 where it is filler; None if all count.
     """
     if row_mask is not None:
         hidden = hidden * row_mask[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
@@ -135,7 +138,7 @@ def output_loss(
         hidden: (N, E).
         targets: (N,).
         smoothing: eps.
-        row_mask: (N,), 1 where a row counts, 0 where it is filler; None where all count.
+        row_mask: (N,), 1 where a row counts, 0 where it is filler; None if all count.
     """
     return LOSS_BY_OUTPUT_LAYER[type(output)](output, hidden, targets, smoothing, row_mask)
 

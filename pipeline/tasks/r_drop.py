@@ -40,31 +40,31 @@ class _TwoCrossEntropies(torch.autograd.Function):
         passes, low_weight = (first, second), weight.to(dtype)
         low_passes = [pad_rows(each, dtype) if dtype != each.dtype else each for each in passes]
         grad_passes, grad_weight = [torch.empty_like(each) for each in passes], torch.zeros_like(weight)
-        own = [first.new_empty(len(first), 1) for _ in passes]
+        target_errors = [first.new_empty(len(first), 1) for _ in passes]
         cost, nll = first.new_empty(len(first)), first.new_empty(len(first))
         for begin in range(0, len(first), CHUNK_ROWS):
-            chunk, wanted = slice(begin, begin + CHUNK_ROWS), targets[begin : begin + CHUNK_ROWS, None]
+            chunk, target_ids = slice(begin, begin + CHUNK_ROWS), targets[begin : begin + CHUNK_ROWS, None]
             low = [each[chunk] for each in low_passes]
             log_p = [(each @ low_weight.t()).to(first.dtype).log_softmax(-1) for each in low]
-            size = len(wanted)
+            size = len(target_ids)
             errors, apart = _logit_gradients(log_p, smoothing, alpha)
             one, other = (each[:size] for each in log_p)
-            nll[chunk] = -(one.gather(1, wanted) + other.gather(1, wanted)).squeeze(1) / 2
+            nll[chunk] = -(one.gather(1, target_ids) + other.gather(1, target_ids)).squeeze(1) / 2
             cost[chunk] = (1 - smoothing) * nll[chunk] + alpha / 4 * apart[:size]
             if smoothing:
                 cost[chunk] -= smoothing * (one.mean(1) + other.mean(1)) / 2
             for number, error in enumerate(errors):
-                of_target = error[:size].gather(1, wanted).sub_((1 - smoothing) / 2)
-                error[:size].scatter_(1, wanted, 0.0)
+                target_error = error[:size].gather(1, target_ids).sub_((1 - smoothing) / 2)
+                error[:size].scatter_(1, target_ids, 0.0)
                 error[size:] = 0.0  # rows that only fill up
                 low_error = error.to(dtype)
-                own[number][chunk] = of_target
+                target_errors[number][chunk] = target_error
                 grad_passes[number][chunk] = (low_error @ low_weight)[:size]
                 grad_weight += low_error.t() @ low[number]
         chosen = weight.index_select(0, targets)
-        for hidden, grad_hidden, of_target in zip(passes, grad_passes, own, strict=True):
-            grad_hidden.addcmul_(of_target, chosen)
-            grad_weight.index_add_(0, targets, hidden * of_target)
+        for hidden, grad_hidden, target_error in zip(passes, grad_passes, target_errors, strict=True):
+            grad_hidden.addcmul_(target_error, chosen)
+            grad_weight.index_add_(0, targets, hidden * target_error)
         ctx.save_for_backward(*grad_passes, grad_weight)
         total, nll = ((each if counts is None else each * counts).sum() for each in (cost, nll))
         ctx.mark_non_differentiable(nll)
@@ -110,7 +110,7 @@ def two_pass_loss(
         targets: (N,).
         smoothing: eps of label smoothing.
         alpha: the factor of L_KL.
-        counts: (N,), 1 where a row counts, 0 where it is filler; None where all count.
+        counts: (N,), 1 where a row counts, 0 where it is filler; None if all count.
 
     Raises:
         ValueError: the output layer is an adaptive softmax with tails.

@@ -216,18 +216,20 @@ class PairTask:
         split = replace(split, weights=split.weights[:] * (self.num_predictions(split) > 0))
 
         def epoch(index: int) -> Sequence[Rows]:
-            found = make_batches(*lengths, budget=budget, seed=seed, epoch=index, weights=split.weights_in_epoch(index))
-            if not found:
+            batches = make_batches(
+                *lengths, budget=budget, seed=seed, epoch=index, weights=split.weights_in_epoch(index)
+            )
+            if not batches:
                 raise empty_epoch_error(index)
-            return found
+            return batches
 
         size = make_batch_counter(np.maximum(*lengths), budget=budget, seed=seed, epoch_weights=split.weights_in_epoch)
 
         def num_batches(epoch: int) -> int:
-            found = size(epoch)
-            if not found:
+            batches = size(epoch)
+            if not batches:
                 raise empty_epoch_error(epoch)
-            return found
+            return batches
 
         return EpochBatches(epoch, num_batches, int(np.maximum(*lengths).sum()))
 

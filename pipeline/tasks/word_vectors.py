@@ -69,20 +69,20 @@ class WordVectorTask(PairTask):
     def loss(self, model: Any, batch: TextBatch) -> LossSums:
         """The objective, summed over predictions; the draws for a text follow from (seed, step, row)."""
         keys, lengths = example_rng_keys(model.dropout_rng.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
-        kept = is_word(batch.tokens_out)
+        is_kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
             draws = torch.from_numpy(rng_keys_to_uniform(token_rng_keys(keys, lengths, _SUBSAMPLING_STREAM)))
-            drawn = kept & (draws < chance.cpu()).to(kept.device)
+            drawn = is_kept & (draws < chance.cpu()).to(is_kept.device)
             # of a batch of which nothing was left nothing would be learned: it is read whole
-            kept = drawn if self._has_predictions(batch, drawn) else kept
+            is_kept = drawn if self._has_predictions(batch, drawn) else is_kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:
             drawn_reach = 1 + (
                 token_rng_keys(keys, lengths, _WINDOW_RNG_STREAM) % np.uint64(self.config.window)
             ).astype(np.int64)
             reach = torch.from_numpy(drawn_reach).to(reach.device, non_blocking=True)
-        return self.objective.loss(model, *self._predictions(model, batch, kept, reach, keys))
+        return self.objective.loss(model, *self._predictions(model, batch, is_kept, reach, keys))
 
     def evaluate(self, model: Any, batch: TextBatch) -> EvaluationSums:
         """Return the objective, and the number of right predictions, of texts read whole.

@@ -18,7 +18,7 @@ def check_batch_norm(key: str | None, config: TrainingConfig, num_processes: int
     """Raise RecipeError where a model with batch norm cannot be trained with these settings.
 
     Args:
-        key: the key by which the model has batch norm; None where it has none.
+        key: the key by which the model has batch norm; None if it has none.
         config: the [training] part of a recipe.
         num_processes: number of processes of the training.
     """
@@ -39,8 +39,8 @@ def num_source_image_tokens(image: ImageShape | None, vision: VisionConfig | Non
     """Return the number of tokens that a model makes of an image of a dataset; 1 where both are of texts.
 
     Args:
-        image: the shape of the dataset's images; None where its sources are texts.
-        vision: the [model.vision] part of a recipe; None where the model reads texts.
+        image: the shape of the dataset's images; None if its sources are texts.
+        vision: the [model.vision] part of a recipe; None if the model reads texts.
         config: the [training] part of a recipe.
 
     Raises:
@@ -138,16 +138,16 @@ def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[
     """
     if model.languages == "source":
         return
-    told = f'model.languages = "{model.languages}"'
+    setting = f'model.languages = "{model.languages}"'
     if flat:
-        raise RecipeError(f'training.layout = "flat": {told} moves tokens, and filler has no language')
+        raise RecipeError(f'training.layout = "flat": {setting} moves tokens, and filler has no language')
     if not source.has_source_language:
         raise RecipeError(
-            f"{told} needs a tokenizer with tokens for the languages of texts, such as deu_Latn: that of a model which "
-            "`tfm import` took over"
+            f"{setting} needs a tokenizer with tokens for the languages of texts, such as deu_Latn: that of a model "
+            "which `tfm import` took over"
         )
     if not all(directions):
-        raise RecipeError(f"{told}: say which languages each corpus has, by source_language and target_language")
+        raise RecipeError(f"{setting}: say which languages each corpus has, by source_language and target_language")
 
 
 def check_disk_space(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:

@@ -35,7 +35,7 @@ class ValidationMetrics(BaseModel):
     scores: dict[str, HypothesisScore] = Field(default_factory=dict)
 
     def value(self, metric: str) -> float | None:
-        """A figure by its name; None where there is none."""
+        """A figure by its name; None if there is none."""
         if metric in self.scores:
             return self.scores[metric].score
         found = getattr(self, metric, None)

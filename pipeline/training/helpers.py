@@ -40,7 +40,7 @@ HELPER_KILLED_MESSAGE = (
 
 
 def parallel_training_unsupported_reason(model: ModelConfig, world: World) -> str | None:
-    """Why several processes cannot share an update of this model; None where they can."""
+    """Why several processes cannot share an update of this model; None if they can."""
     if world.device.type != "cpu":
         return f"they share updates on the CPU, not on {world.device.type}"
     if world.size > 1:
@@ -79,7 +79,7 @@ class BatchShard:
     """The share of a batch that one process computes: share `number` of `count` of the batch in place `place` of an
     update.
 
-    repeats: how often each row occurred before in the update; none: never.
+    repeats: how often each row occurred before in the update; None: never.
     """
 
     place: int
@@ -99,7 +99,7 @@ def shard_batches(
     Args:
         batches: The row numbers of each batch, with its place in the update.
         count: The number of processes.
-        repeats: For each place how often its rows occurred before in the update; none: never.
+        repeats: For each place how often its rows occurred before in the update; None: never.
     """
 
     def make_shard(batch_index: int, rows: Rows, rank: int) -> BatchShard:
@@ -127,7 +127,7 @@ class GradientSource(Protocol):
             sums: sums of losses and counts, added to in place.
 
         Returns:
-            The message about a share that did not fit in memory; None where all fitted.
+            The message about a share that did not fit in memory; None if all fitted.
         """
 
 
@@ -151,7 +151,7 @@ class GradientWorkers:
     def wait(self, sums: Tensor) -> str | None:
         """Wait for all of them, and add up their sums; return the message about a share that did not fit in memory.
 
-        Raises DataError where a process was killed.
+        Raises DataError if a process was killed.
         """
         problem = None
         for line in self._lines:

@@ -53,26 +53,29 @@ def encoder_config(pretrained: ModelConfig) -> ModelConfig:
 def config_from_pretrained(pretrained: Manifest, model: ModelConfig) -> ModelConfig:
     """The config of a model that starts from another, which was verified: keys that the recipe names, else its.
 
-    Raises RecipeError where the recipe names another shape, or no task where the other model learned another.
+    Raises RecipeError if the recipe names another shape, or no task where the other model learned another.
     """
-    given = read_model_config(pretrained)
-    if given.task != model.task and "task" not in model.model_fields_set:
+    pretrained_model = read_model_config(pretrained)
+    if pretrained_model.task != model.task and "task" not in model.model_fields_set:
         raise RecipeError(
-            f"{pretrained.path} learned {given.task}: set model.task, to that or to what it is to learn now"
+            f"{pretrained.path} learned {pretrained_model.task}: set model.task, to that or to what it is to learn now"
         )
-    own = {*KEYS_NOT_INHERITED, *(TASK_SPECIFIC_KEYS if given.task != model.task else ())}
-    if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
-        given, own = encoder_config(given), {*own, "decoder", "tie"}
-    may_differ = {*own, *TASK_SPECIFIC_KEYS, *(() if given.positions == "learned" else ("max_length",))}
-    there = dict(flatten_keys(given.model_dump()))
+    own_keys = {*KEYS_NOT_INHERITED, *(TASK_SPECIFIC_KEYS if pretrained_model.task != model.task else ())}
+    if (pretrained_model.architecture, model.architecture) == ("transformer", "encoder_only"):
+        pretrained_model, own_keys = encoder_config(pretrained_model), {*own_keys, "decoder", "tie"}
+    may_differ = {*own_keys, *TASK_SPECIFIC_KEYS, *(() if pretrained_model.positions == "learned" else ("max_length",))}
+    there = dict(flatten_keys(pretrained_model.model_dump()))
     for key, value in flatten_keys(model.model_dump(exclude_unset=True)):
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
             raise RecipeError(
                 f"model.{key} = {value!r} is not that of {pretrained.path}, from which training starts "
                 f"({there.get(key, 'it has none')!r}): remove it, and the value of that model is used"
             )
-    own |= may_differ & model.model_fields_set
-    taken = {**given.model_dump(), **{key: value for key, value in model.model_dump().items() if key in own}}
+    own_keys |= may_differ & model.model_fields_set
+    taken = {
+        **pretrained_model.model_dump(),
+        **{key: value for key, value in model.model_dump().items() if key in own_keys},
+    }
     try:
         return ModelConfig.model_validate(taken)
     except ValidationError as error:
@@ -118,20 +121,20 @@ def check_pretrained_fits(
         DataError: the tokenizers differ.
         RecipeError: the tokenizer has more pieces, and the model cannot have more.
     """
-    given = read_model_config(pretrained)
-    whole = loads_all_weights(given, model)
+    pretrained_model = read_model_config(pretrained)
+    all_weights = loads_all_weights(pretrained_model, model)
     check_image_shape(pretrained, dataset)
-    if not whole and model.vision is not None:
+    if not all_weights and model.vision is not None:
         return
     try:
-        if whole:
+        if all_weights:
             check_same_tokenizer(pretrained, dataset)
         else:
             check_same_source_tokenizer(pretrained, dataset)
     except DataError:
-        if not has_extended_vocab(pretrained, dataset, both_sides=whole):
+        if not has_extended_vocab(pretrained, dataset, both_sides=all_weights):
             raise
-        if given.has_adaptive_tails:
+        if pretrained_model.has_adaptive_tails:
             raise RecipeError(
                 f"{pretrained.path} has an adaptive softmax, whose clusters go by the order of its pieces: it gets no "
                 "more of them (tokenizer.grow)"
@@ -194,7 +197,7 @@ def check_adapter_fits(pretrained: Manifest, model: ModelConfig, lora: LoraConfi
 
 
 def read_model_config(pretrained: Manifest) -> ModelConfig:
-    """The config of a model that was verified. Raises DataError where it is none."""
+    """The config of a model that was verified. Raises DataError if it is none."""
     place = pretrained.path / "config.json"
     try:
         return ModelConfig.model_validate(read_json(pretrained.folder / "config.json", displayed_path=place))

@@ -71,18 +71,18 @@ def load_pretrained(
         reporter: receives messages.
     """
     loaded, (own, adapters) = load_model(pretrained, "cpu"), split_adapters(state.model.state_dict())
-    body, theirs = drop_shared_tensors(own), drop_shared_tensors(loaded.model.state_dict())
-    whole = loads_all_weights(loaded.config, model)
-    if not whole:
-        body, theirs = encoder_weights(body), encoder_weights(theirs)
-    num_new = resize_embeddings(theirs, body, loaded, tokenizers, model, whole=whole)
-    shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
+    body, pretrained_weights = drop_shared_tensors(own), drop_shared_tensors(loaded.model.state_dict())
+    all_weights = loads_all_weights(loaded.config, model)
+    if not all_weights:
+        body, pretrained_weights = encoder_weights(body), encoder_weights(pretrained_weights)
+    num_new = resize_embeddings(pretrained_weights, body, loaded, tokenizers, model, all_weights=all_weights)
+    shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, pretrained_weights))
     check_shapes_match(shapes, found, pretrained)
     with torch.no_grad():
         for name, tensor in body.items():
-            tensor.copy_(theirs[name])
-    what = f"all weights of {pretrained}" if whole else f"the encoder of {pretrained}"
-    anew = "" if whole else "; its head is drawn anew"
+            tensor.copy_(pretrained_weights[name])
+    what = f"all weights of {pretrained}" if all_weights else f"the encoder of {pretrained}"
+    anew = "" if all_weights else "; its head is drawn anew"
     reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
     if num_new:
         begin = "1 new piece begins" if num_new == 1 else f"{num_new:,} new pieces begin"
@@ -102,7 +102,7 @@ def resize_embeddings(
     tokenizers: tuple[Tokenizer, Tokenizer],
     model: ModelConfig,
     *,
-    whole: bool,
+    all_weights: bool,
 ) -> int:
     """Give the weights of a model rows for the new pieces of the network `network_weights`.
 
@@ -112,17 +112,17 @@ def resize_embeddings(
         loaded: the model.
         tokenizers: of source and target of the network.
         model: the [model] part of a recipe.
-        whole: whether all weights are of use, not those of the encoder alone.
+        all_weights: whether all weights are used, or those of the encoder alone.
 
     Returns:
         The number of new pieces of the side with most of them.
     """
     sides = (("source", loaded.source_tokenizer, tokenizers[0]), ("target", loaded.target_tokenizer, tokenizers[1]))
-    read = () if loaded.images is not None and not whole else sides[: 2 if whole else 1]
+    read = () if loaded.images is not None and not all_weights else sides[: 2 if all_weights else 1]
     new_pieces = {
         side: segment_new_pieces_by_old(new, old) for side, old, new in read if new.vocab_size > old.vocab_size
     }
-    only_source = not whole or model.only_stack == "encoder"
+    only_source = not all_weights or model.only_stack == "encoder"
     for name, weight in pretrained_weights.items():
         if (
             name in network_weights and network_weights[name].shape[:1] != weight.shape[:1]

@@ -273,16 +273,16 @@ class Trainer:
             figures = self.validator.compute_metrics(model, self.world, self.check_interrupt)
         seconds = time.perf_counter() - began
         progress.seconds += seconds
-        found = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
-        progress.validations.append(found)
-        self.log_line({"event": "valid", **found.as_log_entry(), "seconds": seconds})
-        best = sort_best_first(progress.validations, self.config.early_stopping.metric)[0] is found
-        for line in found.report_lines(is_best=best):
+        validation = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
+        progress.validations.append(validation)
+        self.log_line({"event": "valid", **validation.as_log_entry(), "seconds": seconds})
+        best = sort_best_first(progress.validations, self.config.early_stopping.metric)[0] is validation
+        for line in validation.report_lines(is_best=best):
             self.reporter.line(line)
         if self.world.is_main_process:
             self.prune_checkpoints()
             self.redraw()
-            self.on_validation(found, self._timetable.is_finished())
+            self.on_validation(validation, self._timetable.is_finished())
 
     def check_interrupt(self) -> None:
         """Break off a validation; several processes must agree on it, which they do at the next update."""

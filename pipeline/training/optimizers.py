@@ -145,7 +145,7 @@ OPTIMIZERS: dict[str, Callable[[nn.Module, OptimizerConfig], torch.optim.Optimiz
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """The configured optimizer over all parameters of `model` that are trained. Raises RecipeError where it is none for
+    """The configured optimizer over all parameters of `model` that are trained. Raises RecipeError if it is none for
     this model."""
     return OPTIMIZERS[config.name](model, config)
 

@@ -82,12 +82,12 @@ def train_and_publish(
     Raises:
         CannotWrite: anything in the folder of the training is a link or special file; raised before any work.
     """
-    with init_world(resolve_device(config.device)) as world, ExitStack() as held:
+    with init_world(resolve_device(config.device)) as world, ExitStack() as resources:
         world.run_on_rank_zero(lambda: check_tree_has_no_symlinks(training_folder(plan)))
         data = read_artifact(dataset, lambda _: read_dataset(dataset), must_match=plan.inputs["dataset"])
         session = TrainingSession(plan, config, model, decoding, evaluation, data, reporter, world, on_validation)
         checkpoints = Checkpoints(session.folder / "checkpoints")
-        world.run_on_rank_zero(lambda: held.enter_context(lock_folder(session.folder)))
+        world.run_on_rank_zero(lambda: resources.enter_context(lock_folder(session.folder)))
         world.run_on_rank_zero(lambda: check_output_is_writable(plan))
         step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, plan, config, reporter))
         session = replace(session, data=normalize_like_pretrained(session))
@@ -98,7 +98,7 @@ def train_and_publish(
         ):
             found = None if step is None else world.run_on_every_rank(partial(checkpoints.read, step))
             trainer = assemble_trainer(session, checkpoints, found)
-        held.enter_context(close_trackers_on_failure(trainer.log))
+        resources.enter_context(close_trackers_on_failure(trainer.log))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
             catch_stop_signals(echo_seconds=echo, acknowledges=world.is_main_process) as stop,
@@ -155,19 +155,21 @@ def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
     meanwhile, and a checkpoint can be asked for translations. Images are read as the session has them."""
     preparation = session.data.preparation
     images = None if preparation is None else preparation.to_json_bytes()
-    source, kept = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER
+    source, copy_folder = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER
 
     def copy_tokenizer_files(_: Manifest) -> None:
         for name in TOKENIZER_FILES:
-            wanted, there = ((each / name).read_bytes() if (each / name).exists() else None for each in (source, kept))
-            wanted = images if name == IMAGES_FILE else wanted
-            if wanted is None:
-                remove_path_below(session.run_folder, kept / name)
-            elif wanted != there:
-                write_bytes_atomically(kept / name, wanted, root=session.run_folder)
+            wanted_bytes, present_bytes = (
+                (each / name).read_bytes() if (each / name).exists() else None for each in (source, copy_folder)
+            )
+            wanted_bytes = images if name == IMAGES_FILE else wanted_bytes
+            if wanted_bytes is None:
+                remove_path_below(session.run_folder, copy_folder / name)
+            elif wanted_bytes != present_bytes:
+                write_bytes_atomically(copy_folder / name, wanted_bytes, root=session.run_folder)
 
     with convert_os_errors(session.folder):
-        make_folder_below(session.run_folder, kept)
+        make_folder_below(session.run_folder, copy_folder)
     read_artifact(dataset, copy_tokenizer_files, must_match=session.todo.inputs["dataset"])
 
 
@@ -209,30 +211,16 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
         "best": sorted(each.step for each in best[: keep.best]),
     }[keep.average]
     figures: Mapping[str, Any] = best[0].model_dump()
-    kept = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature"]
-    kept += [name for name in ("scores", "directions") if getattr(best[0], name)]
+    figure_names = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature"]
+    figure_names += [name for name in ("scores", "directions") if getattr(best[0], name)]
     with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
-        read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
-        lora = session.config.lora
-        if lora is not None and lora.publish == "merged" and len(steps) > 1:
-            read = (merge_saved_adapters(weights, lora.scale / lora.rank) for weights in read)
-        weights = next(read) if len(steps) == 1 else mean_weights(read)
+        weights = _read_weights(session, trainer, steps)
         if steps != [best[0].step]:
-            model = trainer.state.model_with_weights(weights, session.folder)
-            found = trainer.validator.compute_metrics(model, World(device=session.world.device), lambda: None)
-            figures = {**figures, **found}
-            worse = Validation.model_validate({**best[0].model_dump(), **found})
-            if worse.minimized_value(metric) > best[0].minimized_value(metric):
-                session.reporter.warn(
-                    f"averaging the kept checkpoints made validation worse ({worse.describe()}) than step "
-                    f"{best[0].step:,} alone ({best[0].describe()}). "
-                    'Set training.keep.average = "none", or save checkpoints closer together (training.validation, '
-                    "save_every)"
-                )
+            figures = {**figures, **_validate_weights(session, trainer, weights, best[0])}
         num_adapters = save_trained_model(draft.folder, session, weights)
         draft.figures.update(
             steps=steps,
-            validation={key: figures[key] for key in kept},
+            validation={key: figures[key] for key in figure_names},
             updates=progress.step,
             epochs=progress.epoch,
             training_seconds=round(progress.seconds, 3),
@@ -244,15 +232,49 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
             draft.figures["adapter_parameters"] = num_adapters
         if progress.changes:
             draft.figures["changed_during_training"] = [each.describe() for each in progress.changes]
-    of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"
-    if lora is not None and lora.publish == "adapter" and len(steps) > 1:
-        of = f"{of} (the mean of A and the mean of B of its adapters, which is not the mean of the models)"
     num_outputs = load_tokenizer_pair(session.data.tokenizer_folder)[1].vocab_size
     if problem := divergence_problem(figures["loss"], num_outputs):
         session.reporter.warn(f"{session.todo.folder}: {problem}")
     scores = {} if figures["bleu"] is None else {"BLEU": figures["bleu"]}
     scores |= {name: each["score"] for name, each in figures["scores"].items()}
-    said = "".join(f", {name} {score:.2f}" for name, score in scores.items())
+    score_list = "".join(f", {name} {score:.2f}" for name, score in scores.items())
     session.reporter.line(
-        f"model: {of}, validation loss {figures['loss']:.4f}{said}; published as {session.todo.folder}"
+        f"model: {_describe_steps(session, steps)}, validation loss {figures['loss']:.4f}{score_list}; published as "
+        f"{session.todo.folder}"
     )
+
+
+def _read_weights(session: TrainingSession, trainer: Trainer, steps: Sequence[int]) -> dict[str, Tensor]:
+    """Read the weights of a checkpoint, or the mean of several."""
+    checkpoints = (published_weights(trainer.checkpoints.read(step)) for step in steps)
+    lora = session.config.lora
+    if lora is not None and lora.publish == "merged" and len(steps) > 1:
+        checkpoints = (merge_saved_adapters(weights, lora.scale / lora.rank) for weights in checkpoints)
+    return next(checkpoints) if len(steps) == 1 else mean_weights(checkpoints)
+
+
+def _validate_weights(
+    session: TrainingSession, trainer: Trainer, weights: dict[str, Tensor], best: Validation
+) -> Mapping[str, Any]:
+    """Validate averaged weights, with a warning if the best checkpoint alone is better."""
+    model = trainer.state.model_with_weights(weights, session.folder)
+    figures = trainer.validator.compute_metrics(model, World(device=session.world.device), lambda: None)
+    average, metric = Validation.model_validate({**best.model_dump(), **figures}), session.config.early_stopping.metric
+    if average.minimized_value(metric) > best.minimized_value(metric):
+        session.reporter.warn(
+            f"averaging the kept checkpoints made validation worse ({average.describe()}) than step "
+            f"{best.step:,} alone ({best.describe()}). "
+            'Set training.keep.average = "none", or save checkpoints closer together (training.validation, '
+            "save_every)"
+        )
+    return figures
+
+
+def _describe_steps(session: TrainingSession, steps: Sequence[int]) -> str:
+    """The checkpoints that a published model is made of, in words."""
+    if len(steps) == 1:
+        return f"step {steps[0]:,}"
+    mean, lora = f"the mean of steps {', '.join(f'{step:,}' for step in steps)}", session.config.lora
+    if lora is not None and lora.publish == "adapter":
+        return f"{mean} (the mean of A and the mean of B of its adapters, which is not the mean of the models)"
+    return mean

@@ -37,7 +37,7 @@ from tfm.pipeline.training_config import TrainingConfig
 class UpdateSums:
     """Sums over the predictions of an update's batches (target tokens, or the units that the task counts instead).
 
-    norm: the gradient's before clipping; None where there was a step for each prediction.
+    norm: the gradient's before clipping; None if there was a step for each prediction.
     stop: whether any process was asked to stop.
     """
 
@@ -88,7 +88,7 @@ class PendingGradient:
         return (~(loss.isfinite() & norm.isfinite()) | (failures > 0)).float()
 
     def wait_for_update_sums(self) -> UpdateSums:
-        """Return the result, read by all processes together. Raises ComputationFailed where one of them failed."""
+        """Return the result, read by all processes together. Raises ComputationFailed if one of them failed."""
         loss, nll, tokens, stops, failures, *norm = self.read_sums()
         if failures:
             raise ComputationFailed(
@@ -124,7 +124,7 @@ class PendingUpdate:
 class GradientComputer:
     """Object that computes the gradients of updates into the parameters of a model.
 
-    resegmentation: how texts get other pieces at each update; none: they keep those of the dataset. at_step: the split
+    resegmentation: how texts get other pieces at each update; None: they keep those of the dataset. at_step: the split
     as it is at an update, whose images may be varied. helpers: processes that compute a part of each gradient.
     can_skip: whether the weights are unchanged where a gradient is not finite.
     """
@@ -226,7 +226,7 @@ class GradientComputer:
             sums: sums of losses and counts, added to in place.
 
         Returns:
-            The message about a share that did not fit in memory; None where all fitted.
+            The message about a share that did not fit in memory; None if all fitted.
         """
         for share in shares:
             try:

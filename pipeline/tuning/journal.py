@@ -46,7 +46,7 @@ def hold_lock(file: Path) -> Iterator[float]:
 
 
 class JournalFile(BaseJournalBackend):
-    """The lines of a journal. line: the number of the line that was read last, from 1."""
+    """The lines of a journal. Its `line` is the number of the line that was read last, from 1."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.line, self._offset = file, 0, 0

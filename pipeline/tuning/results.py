@@ -204,7 +204,7 @@ def _parameter_importances(trials: Trials) -> dict[str, float]:
     """Return the share of the figure's variance that each key explains by itself (fANOVA: Hutter et al. 2014), of keys
     that all trials have; what keys do together is in no share.
 
-    Each key is on the scale on which it is drawn. The result is empty where there are fewer than four trained trials,
+    Each key is on the scale on which it is drawn. The result is empty if there are fewer than four trained trials,
     or all have one figure.
     """
     done = [each for each in trials.finished_trials() if DUPLICATE_OF_ATTR not in each.user_attrs]

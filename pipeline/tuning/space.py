@@ -24,7 +24,7 @@ MAX_VALUES = 10_000
 
 @dataclass(frozen=True)
 class Parameter:
-    """The values that one key may have. values: all of them, None where there are infinitely many between low and
+    """The values that one key may have. values: all of them, None if there are infinitely many between low and
     high.
     """
 

@@ -24,7 +24,7 @@ def open_storage(folder: Path, url: str | None, *, create: bool = True) -> BaseS
     Args:
         folder: the folder of the search.
         url: the URL of the database; None for a journal.
-        create: whether the tables of a new database are made; else the result is None where there are none.
+        create: whether the tables of a new database are made; else the result is None if there are none.
 
     Raises:
         RecipeError: the database cannot be opened.

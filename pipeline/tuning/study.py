@@ -39,7 +39,7 @@ MAX_IDLE_TRIALS = 100
 
 @dataclass(frozen=True)
 class ClaimedTrial:
-    """A trial that this worker runs. number: from 0; earlier: its state when another worker left it."""
+    """A trial that this worker runs; its numbers begin at 0. earlier: its state when another worker left it."""
 
     trial: Trial
     folder: Path
@@ -70,7 +70,7 @@ class Trials:
         return self.folder / "trials" / f"{number:04}"
 
     def all_trials(self) -> list[FrozenTrial]:
-        """Every trial so far, in order. Raises DataError where one of them is none of this search."""
+        """Every trial so far, in order. Raises DataError if one of them is none of this search."""
         with raise_storage_errors(self.source):
             trials = self.study.get_trials(deepcopy=False)
             check_trials(trials, self.parameters, (self.config.folds or 1) * self.config.repeats)
@@ -85,7 +85,7 @@ class Trials:
         )
 
     def stop_reason(self) -> str | None:
-        """Return the limit that the search has reached, in words; None where more trials are to begin."""
+        """Return the limit that the search has reached, in words; None if more trials are to begin."""
         trials, config = self.all_trials(), self.config
         begun = [each for each in trials if each.state != TrialState.WAITING]
         attributes = [read_trial_attributes(each) for each in trials]
@@ -107,7 +107,7 @@ class Trials:
 
     @contextmanager
     def claim_trial(self) -> Iterator[ClaimedTrial | None]:
-        """Yield a trial for this worker: one that another left unfinished, or else a new one; None where there is
+        """Yield a trial for this worker: one that another left unfinished, or else a new one; None if there is
         none.
 
         No other worker takes the trial while the body runs.
@@ -149,7 +149,7 @@ class Trials:
         return self.shares_folder or self.trial_folder(number).exists()
 
     def find_running_duplicate(self, number: int, configuration: Configuration) -> FrozenTrial | None:
-        """Return an earlier trial of just this configuration that another worker runs now; None where there is none.
+        """Return an earlier trial of just this configuration that another worker runs now; None if there is none.
 
         Args:
             number: number of the trial to compare.
@@ -202,7 +202,7 @@ def _try_lock(path: Path, stack: ExitStack) -> bool:
 
 
 def find_duplicate(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
-    """Return an earlier trial of just this configuration with a figure, or that failed; None where there is none.
+    """Return an earlier trial of just this configuration with a figure, or that failed; None if there is none.
 
     One that was pruned is none: beside the trials of today it may go on.
 

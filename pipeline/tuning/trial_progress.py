@@ -61,7 +61,7 @@ class TrialProgress:
         self._clock += seconds
 
     def on_validation(self, validation: Validation, is_last: bool) -> None:
-        """Write a validation down. Raises TrialPruned where the first run falls behind other trials, and is not done.
+        """Write a validation down. Raises TrialPruned if the first run falls behind other trials, and is not done.
 
         Trials are compared by the number of their validations, which are of one age also where batches differ. After a
         kill a validation may be heard again.
@@ -85,7 +85,7 @@ class TrialProgress:
 
 
 class TrialLog(NullReporter):
-    """Reporter that writes lines down, and counts updates. updates: those of the training that ran last."""
+    """Reporter that writes lines down, and counts updates: its `updates` are those of the training that ran last."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -104,7 +104,7 @@ class TrialLog(NullReporter):
 
         Args:
             label: its label.
-            total: number of units; None where it is not known.
+            total: number of units; None if it is not known.
             unit: name of the units.
             done: units done before.
         """

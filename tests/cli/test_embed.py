@@ -72,8 +72,8 @@ def test_a_picture(kind: str, stages: Stages, tmp_path: Path, monkeypatch: pytes
         (("--nearest", "einz"), 2, "no vector for 'einz'; it has 'eins'"),
         (("--analogy", "eins", "one", "zwo"), 2, "no vector for 'zwo'"),
         (("--pair", "one", "two"), 65, "P(o | c) is of skip-gram and CBOW"),
-        (("--concordance", "one"), 2, "is of text files"),
-        (("--one-hot", "--nearest", "one"), 2, "is of text files"),
+        (("--concordance", "one"), 2, "it needs a text file as MODEL"),
+        (("--one-hot", "--nearest", "one"), 2, "it needs a text file as MODEL"),
         (("--wordnet", "nowhere", "--analogy", "eins", "one", "zwei"), 2, "it needs --nearest WORD"),
         (("--nearest", "eins", "--wordnet", "nowhere"), 65, "nowhere: is no folder, and none of WordNet"),
         (("--count", "3", "--out", "v.txt"), 2, "--count"),
@@ -144,8 +144,8 @@ def test_a_text_has_counts_and_contexts(tmp_path: Path) -> None:
     assert {each["cosine"] for each in alike["dog"]} == {0}
     for words, said in (
         (("--concordance", "cat"), "the text has no vector for 'cat'; it has 'car'"),
-        (("--pair", "dog", "car"), "is of models, and MODEL is a text file"),
-        (("--nearest", "dog", "--device", "cpu"), "is of models, and MODEL is a text file"),
+        (("--pair", "dog", "car"), "it needs a model, and MODEL is a text file"),
+        (("--nearest", "dog", "--device", "cpu"), "it needs a model, and MODEL is a text file"),
         (("--nearest", "dog", "--one-hot", "--window", "3"), "has no effect on one-hot vectors"),
         (("--concordance", "dog", "--one-hot"), "it needs --nearest"),
     ):

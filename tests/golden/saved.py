@@ -13,7 +13,7 @@ from typing import Any, get_args
 from tests.cli.user import RECIPE, tfm, write_corpora
 from tests.huggingface_models import KINDS
 from tests.tiny_model import tiny_model
-from tfm.data.corpus_config import GeneratorName
+from tfm.data.corpus_keys.built_in_corpora import GeneratorName
 from tfm.data.synthetic import registry
 
 FILE = Path(__file__).with_suffix(".json")

@@ -46,7 +46,7 @@ def corpora(draw: Any) -> Split:
     cut = draw(st.integers(1, len(lengths) - 1))
     weights = draw(st.tuples(st.sampled_from([1.0, 2.75]), st.sampled_from([0.5, 1.0, 2.75])))
     turns = draw(st.sampled_from([(), (CorpusEpochs(cut), CorpusEpochs(len(lengths) - cut, (2, 2)))]))
-    return Split(*sides, np.repeat(weights, (cut, len(lengths) - cut)), turns=turns)
+    return Split(*sides, np.repeat(weights, (cut, len(lengths) - cut)), corpus_epochs=turns)
 
 
 class Nothing:

@@ -209,7 +209,7 @@ def test_alternatives_do_not_see_each_other(name: str, kind: AlternativeKind, mo
 
     def log_probs(items: AlternativeSet) -> list[list[float]]:
         scored, _ = alternatives.score_alternatives(loaded, items, kind, NullReporter())
-        return [[*each.log_probs, *(each.alone or ())] for each in scored]
+        return [[*each.log_probs, *(each.log_probs_alone or ())] for each in scored]
 
     expected = log_probs(of)
     turned = log_probs(replace(of, items=of.items[::-1]))[::-1]

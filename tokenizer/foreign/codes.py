@@ -57,7 +57,7 @@ def read_codes(lines: Sequence[str]) -> list[Code]:
 def read_vocabulary(lines: Iterable[str]) -> list[str]:
     """The pieces of a vocabulary, in the order of its lines, spelled as codes have them.
 
-    A line has a piece, and maybe how often it occurred. Raises ValueError where two lines have one piece.
+    A line has a piece, and maybe how often it occurred. Raises ValueError if two lines have one piece.
     """
     found: dict[str, None] = {}
     for number, line in enumerate(lines, 1):

@@ -13,7 +13,7 @@ LANGUAGE_CODES = {
 
 
 def append_languages(pieces: Iterable[str], codes: str) -> list[str]:
-    """The pieces with the tokens of languages behind them. Raises ValueError where there are no such codes."""
+    """The pieces with the tokens of languages behind them. Raises ValueError if there are no such codes."""
     if codes not in LANGUAGE_CODES:
         raise ValueError(f"language_codes = {codes!r} is not known, only {', '.join(LANGUAGE_CODES)}")
     return [*pieces, *(f"__{code}__" for code in LANGUAGE_CODES[codes].split())]

@@ -15,7 +15,7 @@ from tfm.tokenizer.tokenizer import tokenizers_error_message
 def add_model_type(document: dict[str, Any]) -> dict[str, Any]:
     """The tokenizer.json as `tokenizers` writes it today where its model has no type; any other as it is.
 
-    Raises ValueError where that library reads no tokenizer from it.
+    Raises ValueError if that library reads no tokenizer from it.
     """
     model = document.get("model")
     if not isinstance(model, Mapping) or "type" in model:

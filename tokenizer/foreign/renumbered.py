@@ -71,7 +71,7 @@ def unused_token_name(token_id: int) -> str:
 
 
 def document_pieces(document: Mapping[str, Any]) -> dict[int, str]:
-    """Every piece by its id. Raises ValueError where the tokenizer is of no kind that is known."""
+    """Every piece by its id. Raises ValueError if the tokenizer is of no kind that is known."""
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Mapping):
         found = {_check_id(number): piece for piece, number in vocab.items()}

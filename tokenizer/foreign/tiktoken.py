@@ -132,7 +132,7 @@ def choose_pattern(num_ranks: int, encoding: str | None) -> str:
 
 
 def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, Any]:
-    """tokenizer.json of a rank file. Raises ValueError where there are too many ways to make a piece of others."""
+    """tokenizer.json of a rank file. Raises ValueError if there are too many ways to make a piece of others."""
     spelled = byte_level_alphabet()
     names = {piece: "".join(spelled[byte] for byte in piece) for piece in ranks}
     merges: list[list[str]] = []

@@ -34,7 +34,7 @@ def wrap_in_tokenizer_json(model: Mapping[str, Any], tokenizer_config: Mapping[s
 def bert_components(tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
     """The steps of BERT before a text is split, and after pieces are joined, by its settings in tokenizer_config.json.
 
-    Raises ValueError where it would do neither.
+    Raises ValueError if it would do neither.
     """
     if not tokenizer_config.get("do_basic_tokenize", True):
         raise ValueError("do_basic_tokenize = false is not supported")

@@ -31,16 +31,16 @@ class GrowthTrainer:
         self.old, self.count, self.num_new = old, count, 0
         self._min_frequency = min_frequency
         self._document = old.document
-        self._whole = tokenizers.Tokenizer.from_str(json.dumps(self._document))
+        self._backend = tokenizers.Tokenizer.from_str(json.dumps(self._document))
         self._words: Counter[str] = Counter()
 
     def add(self, text: str, language: str | None = None) -> None:
         """Count the words of one text, whatever its language."""
         text = replace_surrogates(text)
-        if self._whole.normalizer is not None:
-            text = self._whole.normalizer.normalize_str(text)
-        if self._whole.pre_tokenizer is not None:
-            self._words.update(word for word, _ in self._whole.pre_tokenizer.pre_tokenize_str(text))
+        if self._backend.normalizer is not None:
+            text = self._backend.normalizer.normalize_str(text)
+        if self._backend.pre_tokenizer is not None:
+            self._words.update(word for word, _ in self._backend.pre_tokenizer.pre_tokenize_str(text))
         else:
             self._words.update(re.findall(SPACED_WORD_PATTERN, text))
 

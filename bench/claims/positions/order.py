@@ -33,7 +33,7 @@ COPY_RECIPE = "recipes/claims/order.toml"
 
 
 def measure(dim: int = 64) -> Found:
-    """How far the outputs move beside their words, for every stack and scheme; and a copy task with and without."""
+    """Measure how far outputs move beside their words, for every stack and scheme; and a copy task with and without."""
     moved = {name: {stack: measure_moved(name, stack, dim) for stack in STACKS} for name in POSITIONS}
     copied = {
         name: read_score(run_recipe(COPY_RECIPE, name, f"model.positions={name}"), "test.exact_match")

@@ -65,7 +65,7 @@ def split_words(line: str) -> list[str]:
 
 
 def count_contexts(lines: Sequence[Sequence[str]], words: Sequence[str]) -> Vectors:
-    """How often each word of the text stands near each of some words: (words, vocabulary)."""
+    """Count how often each word of the text stands near each of some words: (words, vocabulary)."""
     wanted = {word: place for place, word in enumerate(words)}
     counts: list[Counter[str]] = [Counter() for _ in words]
     for line in lines:
@@ -102,7 +102,7 @@ def split_pairs(words: Sequence[str], likeness: Vectors) -> dict[str, list[float
 
 
 def share_of_wins(related: Sequence[float], others: Sequence[float]) -> float:
-    """How often a related pair is nearer than another one, a tie counted half: the area under the ROC curve."""
+    """The share of related pairs that are nearer than another one, a tie counted half: the area under the ROC curve."""
     first, second = np.array(related)[:, None], np.array(others)
     return float((first > second).mean() + 0.5 * (first == second).mean())
 

@@ -56,17 +56,17 @@ def score(
     asked = read_campaign(campaign)
     references = campaign_references(asked) if reference is None else read_references(asked, reference)
     config = EvaluationConfig(metrics=CORRELATED_METRICS, wordnet=None if wordnet is None else str(wordnet))
-    found = analyze_answers(asked, read_answers(asked, files, partial=True), without or ())
-    noted, notes = read_recorded_metrics(run or (), judged_texts(found))
-    reporter, num = make_reporter(), len(noted) + (len(config.metrics) if references else 0)
+    findings = analyze_answers(asked, read_answers(asked, files, partial=True), without or ())
+    recorded_metrics, notes = read_recorded_metrics(run or (), judged_texts(findings))
+    reporter, num = make_reporter(), len(recorded_metrics) + (len(config.metrics) if references else 0)
     with reporter.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)
-        found = add_correlations(found, references, config, noted, on_done)
+        findings = add_correlations(findings, references, config, recorded_metrics, on_done)
     if as_json:
-        print_json(found.as_json(), indent=2)
+        print_json(findings.as_json(), indent=2)
     else:
         out = make_reporter(tables_on_stdout=True)
-        for each in tables_of_findings(found):
+        for each in tables_of_findings(findings):
             out.table(each.title, each.columns, each.rows)
-    for note in (*found.notes, *notes):
+    for note in (*findings.notes, *notes):
         reporter.warn(note)

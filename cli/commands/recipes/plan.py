@@ -68,15 +68,15 @@ def plan(
         corpus, *vocabularies = count_corpus_and_vocabularies(resolved, number)
     length = mean_reference_length(resolved) if devices is None else None
     measured = measure_short_training(recipe, sets or (), length) if devices is None else None
-    made = make_plan(resolved, corpus, (vocabularies[0], vocabularies[1]), devices, measured, price=price)
+    run_plan = make_plan(resolved, corpus, (vocabularies[0], vocabularies[1]), devices, measured, price=price)
     if as_json:
-        print_json(made.as_json(), indent=1)
+        print_json(run_plan.as_json(), indent=1)
         return
     reporter = make_reporter(tables_on_stdout=True)
-    reporter.table(f"{made.name} on {made.on}", ["what", "figure"], plan_rows(made))
-    for assumption in made.assumptions:
+    reporter.table(f"{run_plan.name} on {run_plan.on}", ["what", "figure"], plan_rows(run_plan))
+    for assumption in run_plan.assumptions:
         make_reporter().line(f"assumed: {assumption}")
-    for remedy in made.remedies:
+    for remedy in run_plan.remedies:
         make_reporter().warn(f"it does not fit: {remedy}")
 
 

@@ -104,15 +104,15 @@ def _cross_validate(
     )
     whole = {name: each for name, each in by_name.items() if not failed.keys() & {fold.name for fold in each}}
     if rank_and_size()[0] == 0:
-        found = [read_folds(name, each) for name, each in whole.items()]
+        fold_results = [read_folds(name, each) for name, each in whole.items()]
         if as_json:
-            print_json([to_jsonable(each.as_json()) for each in found], indent=1)
+            print_json([to_jsonable(each.as_json()) for each in fold_results], indent=1)
         else:
-            for each in found:
+            for each in fold_results:
                 make_reporter(tables_on_stdout=True).table(
                     f"{each.name}: validation of {folds} folds", *folds_table(each)
                 )
-        for each in found:
+        for each in fold_results:
             _print_metric_definitions(each)
     _raise_failures(failed, len(every))
 

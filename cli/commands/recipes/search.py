@@ -14,7 +14,10 @@ from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, format_count
 
 if TYPE_CHECKING:
+    from tfm.pipeline.runtime.progress import Reporter
     from tfm.pipeline.tuning.results import SearchResults
+    from tfm.pipeline.tuning.search import Search
+    from tfm.pipeline.tuning.worker import SearchArguments
 
 MAX_TRIALS_SHOWN = 10  # trials in the table on a terminal
 TRIAL_STORAGE_ENV_VAR = "TFM_STORAGE"
@@ -68,6 +71,35 @@ def search(
 
     The same command goes on where it stopped.
     """
+    _check_flags(report=report, final=final, again=again, workers=workers, cluster=cluster)
+    try:
+        from tfm.pipeline.tuning.search import open_search, publish_results, train_best
+        from tfm.pipeline.tuning.worker import SearchArguments
+    except ModuleNotFoundError as error:
+        if error.name not in ("optuna", "sklearn"):
+            raise
+        raise RecipeError(f"tfm search needs {error.name}: {install_command('search')}") from None
+    from tfm.cli.console import make_reporter
+
+    reporter = make_reporter(tables_on_stdout=not as_json)
+    opened = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
+    if not report and not final:
+        _run_trials(opened, SearchArguments(file, sets or (), storage, folds), cluster, workers, reporter)
+    if final:
+        train_best(opened, command_line(), reporter, allow_rescoring=again)
+    results = publish_results(opened, command_line(), reporter)
+    if as_json:
+        print_json(results.as_json(), indent=1)
+    else:
+        columns, rows = trials_table(results, list(opened.config.space))
+        num = len(results.trials)
+        reporter.table(
+            f"{opened.config.name}: {format_count(num, 'trial')}, the best {describe_trials_shown(num)}", columns, rows
+        )
+
+
+def _check_flags(*, report: bool, final: bool, again: bool, workers: int | None, cluster: str | None) -> None:
+    """Raise BadParameter for flags that exclude each other."""
     if report and final:
         raise typer.BadParameter("give either --report or --final", param_hint="--final")
     if again and not final:
@@ -76,46 +108,25 @@ def search(
         for name, value in (("--workers", workers), ("--cluster", cluster)):
             if value is not None:
                 raise typer.BadParameter(f"has no effect with {'--report' if report else '--final'}", param_hint=name)
-    try:
-        from tfm.pipeline.tuning.search import open_search, publish_results, train_best
-        from tfm.pipeline.tuning.worker import (
-            SearchArguments,
-            WorkerJob,
-            run_worker,
-            run_workers,
-            run_workers_on_cluster,
-        )
-    except ModuleNotFoundError as error:
-        if error.name not in ("optuna", "sklearn"):
-            raise
-        raise RecipeError(f"tfm search needs {error.name}: {install_command('search')}") from None
-    from tfm.cli.console import make_reporter
 
-    reporter = make_reporter(tables_on_stdout=not as_json)
-    found = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
-    if not report and not final:
-        job = WorkerJob(found.trials, found.base, found.sets, command_line(), reporter)
-        if found.config.method == "grid":
-            reporter.line(f"grid: {format_count(len(found.trials.all_trials()), 'configuration')}")
-        if cluster is not None:
-            run_workers_on_cluster(job, SearchArguments(file, sets or (), storage, folds), cluster, workers)
-        elif workers is not None and workers > 1:
-            if storage is not None:
-                os.environ[TRIAL_STORAGE_ENV_VAR] = storage
-            run_workers(job, workers, _worker_arguments(sys.argv[1:]))
-        else:
-            run_worker(job)
-    if final:
-        train_best(found, command_line(), reporter, allow_rescoring=again)
-    results = publish_results(found, command_line(), reporter)
-    if as_json:
-        print_json(results.as_json(), indent=1)
+
+def _run_trials(
+    opened: "Search", arguments: "SearchArguments", cluster: str | None, workers: int | None, reporter: "Reporter"
+) -> None:
+    """Run trials in this process, in several, or on a cluster, until the search ends."""
+    from tfm.pipeline.tuning.worker import WorkerJob, run_worker, run_workers, run_workers_on_cluster
+
+    job = WorkerJob(opened.trials, opened.base, opened.sets, command_line(), reporter)
+    if opened.config.method == "grid":
+        reporter.line(f"grid: {format_count(len(opened.trials.all_trials()), 'configuration')}")
+    if cluster is not None:
+        run_workers_on_cluster(job, arguments, cluster, workers)
+    elif workers is not None and workers > 1:
+        if arguments.url is not None:
+            os.environ[TRIAL_STORAGE_ENV_VAR] = arguments.url
+        run_workers(job, workers, _worker_arguments(sys.argv[1:]))
     else:
-        columns, rows = trials_table(results, list(found.config.space))
-        num = len(results.trials)
-        reporter.table(
-            f"{found.config.name}: {format_count(num, 'trial')}, the best {describe_trials_shown(num)}", columns, rows
-        )
+        run_worker(job)
 
 
 def _worker_arguments(arguments: list[str]) -> list[str]:

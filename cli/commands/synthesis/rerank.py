@@ -103,8 +103,10 @@ def rerank(
         lists,
         list(open_lines(reference)),
         tune,
-        (metric or "bleu", trials or 1000, 1 if seed is None else seed),
-        jsonl,
+        metric=metric or "bleu",
+        num_trials=trials or 1000,
+        seed=1 if seed is None else seed,
+        jsonl=jsonl,
     )
 
 
@@ -113,10 +115,13 @@ def _tune_feature_weights(
     lists: "Iterator[NBestList]",
     references: list[str],
     out: Path,
-    metric_trials_seed: tuple[str, int, int],
+    *,
+    metric: str,
+    num_trials: int,
+    seed: int,
     jsonl: bool,
 ) -> None:
-    """Find weights, write them, and print the lists as they order them. how: metric, trials and seed."""
+    """Find weights, write them, and print the lists as they order them."""
     import numpy as np
 
     from tfm.cli.console import make_reporter
@@ -125,32 +130,46 @@ def _tune_feature_weights(
     from tfm.pipeline.reranking.weights import FEATURE_NAMES, choose_best, tune_weights
 
     check_file_is_writable(out)
-    reporter, features, found = make_reporter(), [], list(lists)
-    if not found:
+    reporter, features, n_best_lists = make_reporter(), [], list(lists)
+    if not n_best_lists:
         raise DataError("there is no list of translations to tune weights on")
-    if len(references) != len(found):  # said before hours of scoring
-        counts = f"{format_count(len(references), 'reference')} of {format_count(len(found), 'list')}"
+    if len(references) != len(n_best_lists):  # said before hours of scoring
+        counts = f"{format_count(len(references), 'reference')} of {format_count(len(n_best_lists), 'list')}"
         raise DataError(f"{counts}: give one for each line")
-    with reporter.bar("scoring", len(found), "lists") as bar:
-        for begin in range(0, len(found), N_BEST_LISTS_PER_BATCH):
-            some = found[begin : begin + N_BEST_LISTS_PER_BATCH]
-            features.append(scorer.score(some))
-            bar.advance(len(some))
+    with reporter.bar("scoring", len(n_best_lists), "lists") as bar:
+        for begin in range(0, len(n_best_lists), N_BEST_LISTS_PER_BATCH):
+            batch = n_best_lists[begin : begin + N_BEST_LISTS_PER_BATCH]
+            features.append(scorer.score(batch))
+            bar.advance(len(batch))
     table = np.concatenate(features)
-    metric, trials, seed = metric_trials_seed
     tuned = tune_weights(
-        table, found, references, scorer.names, metric=metric, trials=trials, seed=seed, models=scorer.fingerprints
+        table,
+        n_best_lists,
+        references,
+        scorer.names,
+        metric=metric,
+        trials=num_trials,
+        seed=seed,
+        models=scorer.fingerprints,
     )
     tuned.write(out)
-    first, chosen = choose_best(table[:, 0] * 0, found), choose_best(table @ np.array(tuned.values), found)
+    first_places, chosen_places = (
+        choose_best(table[:, 0] * 0, n_best_lists),
+        choose_best(table @ np.array(tuned.values), n_best_lists),
+    )
     rows = [
-        (name, f"{weight:.4f}", f"{table[first, column].mean():.3f}", f"{table[chosen, column].mean():.3f}")
+        (
+            name,
+            f"{weight:.4f}",
+            f"{table[first_places, column].mean():.3f}",
+            f"{table[chosen_places, column].mean():.3f}",
+        )
         for column, (name, weight) in enumerate(zip(FEATURE_NAMES, tuned.values, strict=True))
     ]
     value, alone, before = (tuned.tuning[name] for name in ("value", "direct_alone", "first"))
     title = f"{metric} {value:.2f} by these weights, {alone:.2f} by the direct model's alone, {before:.2f} as they came"
-    reporter.table(f"{title}; {trials:,} trials, seed {seed}", FEATURE_TABLE_COLUMNS, rows)
-    _print_reranked_lists(found, table, tuned, jsonl=jsonl)
+    reporter.table(f"{title}; {num_trials:,} trials, seed {seed}", FEATURE_TABLE_COLUMNS, rows)
+    _print_reranked_lists(n_best_lists, table, tuned, jsonl=jsonl)
 
 
 def _print_reranked_lists(

@@ -1,4 +1,4 @@
-"""Which columns of a table are its source and target, by what is in them; and whether a first row names them."""
+"""The choice of a table's source and target columns by what is in them, and whether a first row names them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,16 +40,16 @@ def places_by_names(names: Sequence[str]) -> tuple[int, ...] | None:
     return None
 
 
-def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+def is_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names columns: short, different, and none of them is a cell below. Some may be empty."""
-    names = [cell.strip() for cell in first]
+    names = [cell.strip() for cell in first_row]
     filled = [name for name in names if name]
     return (
         bool(filled)
         and all(COLUMN_NAME_PATTERN.fullmatch(name) and not name[0].isdecimal() for name in filled)
         and not any(map(URL_PATTERN.match, filled))
         and len({*filled}) == len(filled)
-        and not any(name and name == cell.strip() for row in others for name, cell in zip(names, row, strict=False))
+        and not any(name and name == cell.strip() for row in other_rows for name, cell in zip(names, row, strict=False))
     )
 
 

@@ -27,18 +27,18 @@ def corpus_files(corpus: CorpusConfig, *, online: bool = False) -> list[Path]:
 
 def files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tuple[str, Path]]:
     """The files of a corpus, each with its name in messages: its path, or the URL of which it is a copy."""
-    found: list[tuple[str, Path]] = []
+    named_files: list[tuple[str, Path]] = []
     for place in corpus_paths_or_urls(corpus):
         if is_url(place):
-            found.append((redact_credentials(place), fetch_local_copy(place, online=online)))
+            named_files.append((redact_credentials(place), fetch_local_copy(place, online=online)))
             continue
         if problem := _unnamed_side_problem(corpus, place):
             raise DataError(problem, file=place)
         paths = [place] if corpus.format == "text" or os.path.exists(place) else sorted(glob.glob(place))
         if not paths:
             raise DataError("no such file", file=place)
-        found += [(each, check_is_file(Path(each))) for each in paths]
-    return found
+        named_files += [(each, check_is_file(Path(each))) for each in paths]
+    return named_files
 
 
 def _unnamed_side_problem(corpus: CorpusConfig, place: str) -> str | None:

@@ -126,7 +126,7 @@ def _cache_path(url: str) -> Path:
 
 
 def _read_valid_download_record(file: Path) -> Mapping[str, Any] | None:
-    """The record of a whole copy; None where there is none, or it was changed."""
+    """The record of a whole copy; None if there is none, or it was changed."""
     try:
         record = parse_json(file.with_name(file.name + DOWNLOAD_RECORD_SUFFIX).read_bytes())
         with file.open("rb") as opened:

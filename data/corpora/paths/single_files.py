@@ -63,12 +63,12 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
             format_ = "conll"
         if format_ == "tsv" and _has_word_per_line(path):
             format_ = "conll"
-        found = _detect_columns(path, format_)
+        detected = _detect_columns(path, format_)
     except (DataError, ValueError, OSError) as error:  # whatever is wrong with it, reading it will say
         if isinstance(error, ExportableFileError) and not format_:
             raise
         format_ = format_ or "text"
-        found = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
+        detected = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
     alone = f'{{ source = "none", target = "{path}" }}'
     if format_ == "text" and not sources:
         return alone
@@ -80,13 +80,13 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         return table + ", source = 1 }"
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
-    columns = _choose_columns(found, sources, target)
-    lists = ', lists = "join"' if found.with_lists.intersection(map(str, columns)) else ""
+    columns = _choose_columns(detected, sources, target)
+    lists = ', lists = "join"' if detected.with_lists.intersection(map(str, columns)) else ""
     said = f"{table}, {_format_toml_columns(columns)}{lists} }}"
-    if found.is_sure:
-        more = len(found.names) > 2 and isinstance(found.names[0], int)
-        return f"{said} (its columns are 0 to {len(found.names) - 1})" if more else said
-    return f"{said}, or {_format_toml_columns([*map(found.names.index, columns)])} if its first row is not a header"
+    if detected.is_sure:
+        more = len(detected.names) > 2 and isinstance(detected.names[0], int)
+        return f"{said} (its columns are 0 to {len(detected.names) - 1})" if more else said
+    return f"{said}, or {_format_toml_columns([*map(detected.names.index, columns)])} if its first row is not a header"
 
 
 def _choose_columns(found: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:

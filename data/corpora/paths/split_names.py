@@ -24,13 +24,13 @@ class SplitRoles:
 
 def classify_splits(names: Iterable[str]) -> SplitRoles:
     """The splits that names stand for. The one `train` is training data; of validation data the first is used."""
-    others = sorted(name for name in names if name != TRAIN_NAME)
-    tests = [name for name in others if _TEST_NAME_PATTERN.search(name)]
+    other_names = sorted(name for name in names if name != TRAIN_NAME)
+    tests = [name for name in other_names if _TEST_NAME_PATTERN.search(name)]
     tests.sort(key=lambda name: name != "test")
-    valid = [name for name in VALID_NAMES if name in others]
-    valid += [name for name in others if name not in (*valid, *tests) and _VALID_NAME_PATTERN.search(name)]
+    valid = [name for name in VALID_NAMES if name in other_names]
+    valid += [name for name in other_names if name not in (*valid, *tests) and _VALID_NAME_PATTERN.search(name)]
     used = {*tests, *valid[:1]}
-    return SplitRoles(valid[0] if valid else None, tests, [name for name in others if name not in used])
+    return SplitRoles(valid[0] if valid else None, tests, [name for name in other_names if name not in used])
 
 
 def split_name_family(names: Iterable[str]) -> str:
@@ -58,7 +58,7 @@ def is_split_name(name: str) -> bool:
 
 
 def training_name_rank(name: str) -> int:
-    """How little a name is one of training data: 0 if it says so, 1 if it says nothing, 2 if it names another split."""
+    """Rank a name for training data: 0 if it names them, 1 if it names no split, 2 if it names another split."""
     if _SPLIT_WORD_PATTERN.search(name) and TRAIN_NAME in name.lower():
         return 0
     return 2 if is_split_name(name) else 1

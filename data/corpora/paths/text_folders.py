@@ -40,16 +40,16 @@ def find_text_files(
         alone, unpaired = find_text_files(folder, None, target)
         return {name: (path, path) for name, (_, path) in alone.items()}, unpaired
     endings = {target: 1} if source is None else {source: 0, target: 1}
-    found: dict[str, list[Path | None]] = {}
+    sides_by_name: dict[str, list[Path | None]] = {}
     for path in sorted(folder.iterdir()):
         name, _, ending = strip_compression_ending(path.name).rpartition(".")
         if name and ending in endings and (source is not None or is_split_name(name)):
-            sides = found.setdefault(name, [None, None])
+            sides = sides_by_name.setdefault(name, [None, None])
             # Sorted, the plain file comes before compressed ones and is the one that counts.
             sides[endings[ending]] = sides[endings[ending]] or path
     pairs: dict[str, tuple[Path | None, Path]] = {}
     unpaired_files: list[str] = []
-    for name, (source_path, other) in found.items():
+    for name, (source_path, other) in sides_by_name.items():
         if other is not None and (source_path is not None or source is None):
             pairs[name] = (source_path, other)
             continue
@@ -119,21 +119,21 @@ def _hint_of_languages_in_names(folder: Path, source: str, target: str) -> str:
             if LANGUAGE_PART_PATTERN.fullmatch(part) and path.is_file():
                 rest = str(path.parent), *same[:place], "*", *same[place + 1 :]
                 files.setdefault(rest, {}).setdefault(part, path)
-    found: list[tuple[Path, Path]] = []
+    file_pairs: list[tuple[Path, Path]] = []
     for by_language in files.values():
         one, other = (_path_of_language(by_language, asked) for asked in (source, target))
         if one is not None and other is not None and one != other:
-            found.append((one, other))
-    if not found:
+            file_pairs.append((one, other))
+    if not file_pairs:
         return ""
-    one, other = min(found, key=lambda pair: training_name_rank(str(pair[0].relative_to(folder))))
+    one, other = min(file_pairs, key=lambda pair: training_name_rank(str(pair[0].relative_to(folder))))
     names = format_names([f"{one.relative_to(folder)} and {other.relative_to(folder)}"])
     keys = f'{{ source = "{one}", target = "{other}" }}'
     return f"; it has {names}: name those for training, as data.train = [{keys}]"
 
 
 def _path_of_language(by_language: Mapping[str, Path], asked: str) -> Path | None:
-    """The file of a language, `de` or `deu`; None where there is none."""
+    """The file of a language, `de` or `deu`; None if there is none."""
     if asked in by_language:
         return by_language[asked]
     return next((path for code, path in by_language.items() if code[:2] == asked[:2]), None)

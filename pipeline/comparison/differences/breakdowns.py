@@ -25,7 +25,7 @@ class BreakdownRow:
     Args:
         name: of the texts that the row is of.
         count: the number of units in it, where it is the same for all systems.
-        values: one a system, None where it has none.
+        values: one a system, None if it has none.
     """
 
     name: str
@@ -84,21 +84,22 @@ def breakdown_by_source_length(
     first = systems[0]
     sources = first.source_texts
     texts, rows_are = (first.references[0], "reference") if sources is None else (sources, "source")
-    found = []
+    bins_by_system = []
     for each in systems:
-        found.append(breakdown_by_length(texts, each.hypotheses, each.references, config, excluded_metrics))
+        bins_by_system.append(breakdown_by_length(texts, each.hypotheses, each.references, config, excluded_metrics))
         on_done()
-    names = list(dict.fromkeys(name for group in found[0] for name in group.scores))
+    names = list(dict.fromkeys(name for group in bins_by_system[0] for name in group.scores))
     tables = []
     for name in names:
         rows = []
-        for bins in zip(*found, strict=True):  # the same bins in each system: they are of the texts that all were given
+        # all systems have the same bins, which are those of the texts that all were given
+        for bins in zip(*bins_by_system, strict=True):
             least, most = bins[0].shortest, bins[0].longest
             scores = [each.scores.get(name) for each in bins]
             values = [None if each is None else each.score for each in scores]
             rows.append(BreakdownRow(f"{least}" if least == most else f"{least}–{most}", bins[0].num_segments, values))
         figure = metric_label(name) + (" (effective order)" if name == "bleu" else "")
-        unit = found[0][0].unit
+        unit = bins_by_system[0][0].unit
         tables.append(Breakdown(f"{figure} by length of the {rows_are}", unit, "segments", rows))
     return tables
 
@@ -127,7 +128,7 @@ def percentage(part: int, whole: int) -> float | None:
 
 
 def breakdown_by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
-    """F1 of each label that the references or a system have. count: the number of times that the references have it."""
+    """F1 of each label that the references or a system have, and how often the references have it (count)."""
     found = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
     support = {name: each.support for one in found for name, each in one.items()}
     rows = [

@@ -94,29 +94,29 @@ def find_sentence_changes(
         max_sentences: the number of gains, and of losses, to return.
         on_done: called after each segment, with 1.
     """
-    of_labels = has_label_metrics(config)
-    score = _count_correct_labels if of_labels else sentence_chrf
-    found: list[SentenceChange] = []
+    has_labels = has_label_metrics(config)
+    score = _count_correct_labels if has_labels else sentence_chrf
+    changes: list[SentenceChange] = []
     for row, (one, other) in enumerate(zip(before.hypotheses, after.hypotheses, strict=True)):
         if one != other:
             references = tuple(each[row] for i, each in enumerate(before.references) if each[row] or not i)
             scores = score(one, references, config), score(other, references, config)
             source = None if before.sources is None else before.sources[row]
-            found.append(
+            changes.append(
                 SentenceChange(row + 1, source, references, [TextSpan(one, False)], [TextSpan(other, False)], scores)
             )
         on_done(1)
-    better = sorted((each for each in found if each.gain > 0), key=lambda each: -each.gain)
-    worse = sorted((each for each in found if each.gain < 0), key=lambda each: each.gain)
-    as_good, same = len(found) - len(better) - len(worse), len(before.hypotheses) - len(found)
+    better = sorted((each for each in changes if each.gain > 0), key=lambda each: -each.gain)
+    worse = sorted((each for each in changes if each.gain < 0), key=lambda each: each.gain)
+    as_good, same = len(changes) - len(better) - len(worse), len(before.hypotheses) - len(changes)
 
     def mark_change(change: SentenceChange) -> SentenceChange:
-        mark = changed_label_spans if of_labels else changed_word_spans
+        mark = changed_label_spans if has_labels else changed_word_spans
         one, other = mark(before.hypotheses[change.line - 1], after.hypotheses[change.line - 1])
         return replace(change, before=one, after=other)
 
     gained, lost = ([mark_change(each) for each in some[:max_sentences]] for some in (better, worse))
-    by = "share of right labels" if of_labels else "chrF"
+    by = "share of right labels" if has_labels else "chrF"
     return SentenceChanges(by, len(better), len(worse), as_good, same, gained, lost)
 
 
@@ -146,11 +146,11 @@ def changed_label_spans(first_text: str, second_text: str) -> tuple[list[TextSpa
 
 def _mark_spans(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[TextSpan]:
     """The text, cut where marked words begin and end; neighbors and the space between them are one stretch."""
-    found, end = [], 0
+    spans, end = [], 0
     for differs, run in groupby(range(len(words)), key=marked.__contains__):
         if differs:
             rows = list(run)
             begin, stop = words[rows[0]].start(), words[rows[-1]].end()
-            found += [TextSpan(text[end:begin], False), TextSpan(text[begin:stop], True)]
+            spans += [TextSpan(text[end:begin], False), TextSpan(text[begin:stop], True)]
             end = stop
-    return [each for each in [*found, TextSpan(text[end:], False)] if each.text]
+    return [each for each in [*spans, TextSpan(text[end:], False)] if each.text]

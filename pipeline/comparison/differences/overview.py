@@ -126,31 +126,33 @@ def _compare_on_test(
     notes: Sequence[str],
     reporter: Reporter,
 ) -> SystemDifferences:
-    base, config, told = baseline.tests[test], baseline.evaluation, list(notes)
-    kept: dict[str, list[Segments]] = {}
+    base, config, remarks = baseline.tests[test], baseline.evaluation, list(notes)
+    segments_by_system: dict[str, list[Segments]] = {}
     for name, systems in rows.items():
-        told += [] if systems else [NO_TEST_TRANSLATIONS_MESSAGE.format(name)]
+        remarks += [] if systems else [NO_TEST_TRANSLATIONS_MESSAGE.format(name)]
         for system in systems:
             theirs = system.tests.get(test)
             if why := f"has no translations of {test}" if theirs is None else text_mismatch(theirs, base):
-                told.append(f"{system.name} is skipped: {why}")
+                remarks.append(f"{system.name} is skipped: {why}")
             elif theirs is not None:
-                kept.setdefault(name, []).append(theirs)
-    texts = [each for runs in kept.values() for each in runs]
-    groups = [range(*ends) for ends in pairwise(accumulate(map(len, kept.values()), initial=0))]
-    tables = [average_columns(each, groups) for each in _breakdowns(texts, config, told, test, reporter)]
+                segments_by_system.setdefault(name, []).append(theirs)
+    texts = [each for runs in segments_by_system.values() for each in runs]
+    groups = [range(*ends) for ends in pairwise(accumulate(map(len, segments_by_system.values()), initial=0))]
+    tables = [average_columns(each, groups) for each in _breakdowns(texts, config, remarks, test, reporter)]
     long = [each for each in tables if len(each.rows) > MAX_ROWS]
-    told += [f"{each.title}: the {MAX_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long]
+    remarks += [
+        f"{each.title}: the {MAX_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long
+    ]
     tables = [largest_differences(each, MAX_ROWS) if each in long else each for each in tables]
     words = [] if training is None else breakdown_by_training_frequency(texts, training.counts, training.split)
     words = [average_columns(each, groups) for each in words]
-    told += [FIRST_RUNS_MESSAGE] if any(len(runs) > 1 for runs in kept.values()) else []
-    others = {name: runs[0] for name, runs in list(kept.items())[1:]}
+    remarks += [FIRST_RUNS_MESSAGE] if any(len(runs) > 1 for runs in segments_by_system.values()) else []
+    others = {name: runs[0] for name, runs in list(segments_by_system.items())[1:]}
     changed: dict[str, SentenceChanges] = {}
     for name, each in others.items():
         with reporter.bar(f"comparing sentences of {test}", len(base.hypotheses), "segments") as bar:
             changed[name] = find_sentence_changes(base, each, config, MAX_SENTENCES, bar.advance)
-    return SystemDifferences(test, list(kept), tables, words, changed, told)
+    return SystemDifferences(test, list(segments_by_system), tables, words, changed, remarks)
 
 
 def _breakdowns(

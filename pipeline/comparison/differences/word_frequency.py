@@ -124,14 +124,14 @@ def breakdown_by_training_frequency(
 
 def _count_matches(segments: Segments, counts: Mapping[str, int], split: WordSplitter) -> list[tuple[int, int, int]]:
     """The number of words of each bucket that are right, given and wanted."""
-    right, given, wanted = ([0] * len(FREQUENCY_BUCKETS) for _ in range(3))
+    right, in_hypotheses, in_references = ([0] * len(FREQUENCY_BUCKETS) for _ in range(3))
     starts = [least for least, _ in FREQUENCY_BUCKETS]
     for hypothesis, reference in zip(segments.hypotheses, segments.references[0], strict=True):
         ours, theirs = Counter(split(hypothesis)), Counter(split(reference))
-        for column, words in ((right, ours & theirs), (given, ours), (wanted, theirs)):
+        for column, words in ((right, ours & theirs), (in_hypotheses, ours), (in_references, theirs)):
             for word, times in words.items():
                 column[bisect_right(starts, counts.get(word, 0)) - 1] += times
-    return list(zip(right, given, wanted, strict=True))
+    return list(zip(right, in_hypotheses, in_references, strict=True))
 
 
 def _bucket_name(bucket: tuple[int, int | None]) -> str:

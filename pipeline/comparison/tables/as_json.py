@@ -87,7 +87,7 @@ def _row_json(comparison: Comparison, tested: SignificanceResults, row: Comparis
 def _tests_json(
     comparison: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, ScoreEstimate]]
 ) -> dict[str, Any]:
-    """The 95 % interval (low, high) and the test of a figure, if any; spread: the number after ± in a table."""
+    """The 95 % interval (low, high), spread (the number after ± in a table) and test of a figure, if any."""
     part, _, metric = figure.partition(".")
     measured = tests.get(metric, {}).get(name) if part == "test" else None
     if measured is None:

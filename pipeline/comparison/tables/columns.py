@@ -243,7 +243,7 @@ def difference_columns(comparison: Comparison, tested: SignificanceResults, metr
         metrics: names of metrics.
 
     Returns:
-        The columns; none where nothing was tested.
+        The columns; none if nothing was tested.
     """
     lines = []
     for row in comparison.rows:

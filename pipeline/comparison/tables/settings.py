@@ -11,7 +11,7 @@ MAX_VALUE_LENGTH = 40  # characters of a setting
 
 
 def settings_columns(comparison: Comparison) -> list[Column]:
-    """Return the columns of a table with a row for each setting of a run that is not as in the baseline; none where all
+    """Return the columns of a table with a row for each setting of a run that is not as in the baseline; none if all
     are.
     """
     base = comparison.baseline.runs[0].config
@@ -28,7 +28,7 @@ def settings_columns(comparison: Comparison) -> list[Column]:
 
 
 def settings_beside_figures(comparison: Comparison) -> list[Column]:
-    """Return one column, with the settings of each row that are not as in the baseline; none where all are."""
+    """Return one column, with the settings of each row that are not as in the baseline; none if all are."""
     cells = [
         Cell(", ".join(f"{key} = {value}" for key, value in _differing_settings(comparison, row).items()))
         for row in comparison.rows

@@ -47,7 +47,7 @@ class BannedPieces:
         after_words: Sequence[int] = (),
         canonical_ids: Sequence[int] = (),
     ) -> "BannedPieces | None":
-        """Return the bans of a configuration; None where nothing is banned.
+        """Return the bans of a configuration; None if nothing is banned.
 
         A phrase that begins with BOS is banned at the beginning of a text or line, one that begins with AFTER_WORD_ID
         after each piece of `after_words`.
@@ -155,7 +155,7 @@ class ForcedPhrases:
     def from_phrases(
         cls, phrases: Sequence[Sequence[Pieces]], word_continuations: Sequence[int] = ()
     ) -> "ForcedPhrases | None":
-        """Return the forced phrases of each sentence, each counted once; None where there are none."""
+        """Return the forced phrases of each sentence, each counted once; None if there are none."""
         once = [list(dict.fromkeys(each)) for each in phrases]
         most = max(map(len, once), default=0)
         if not most:

@@ -29,7 +29,7 @@ def _has_line(lines: Iterator[str] | None) -> bool:
 def encode_prefixes(
     tokenizer: "Tokenizer", prefixes: list[str], sources: "Sequence[Sequence[int]] | RowImages", limit: int
 ) -> list[list[int]]:
-    """Encode the prefixes of some sources; none where a source has no pieces, and so nothing is written.
+    """Encode the prefixes of some sources; none if a source has no pieces, and so nothing is written.
 
     Args:
         tokenizer: that of the model's targets.
@@ -54,7 +54,7 @@ def encode_prefixes(
 
 
 def split_forced_lines(forced: list[str], num_lines: int) -> list[list[str]]:
-    """The words and phrases of each line of forced ones. Raises DataError where there are fewer than `num_lines`."""
+    """The words and phrases of each line of forced ones. Raises DataError if there are fewer than `num_lines`."""
     if len(forced) < num_lines:
         raise DataError("there are fewer lines of forced words than lines: give one for each line, empty for none")
     return [split_phrases(each) for each in forced]

@@ -92,7 +92,7 @@ class BatchSlots(Generic[StateT]):
         return num_leaving
 
     def defer_long_sequences(self) -> tuple[list[int], Tensor] | None:
-        """The sentences that are put off, and their slots; None where there are none."""
+        """The sentences that are put off, and their slots; None if there are none."""
         if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
             return None
         deferred = (self.sentences >= 0) & (self.num_pieces > self._max_steps[self.sentences])

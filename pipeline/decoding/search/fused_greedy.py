@@ -19,7 +19,7 @@ def fused_greedy_search(
     on_done: Callable[[int], None],
     shortlist: Shortlist | None = None,
 ) -> list[list[Hypothesis]] | None:
-    """Return the hypotheses of `greedy.single_hypothesis_search`; None where the loop does not apply.
+    """Return the hypotheses of `greedy.single_hypothesis_search`; None if the loop does not apply.
 
     Args:
         stepper: the model.

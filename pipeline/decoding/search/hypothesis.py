@@ -60,7 +60,7 @@ def restore_ids(found: list[Hypothesis], candidates: Ints) -> list[Hypothesis]:
 def select_n_best(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:
     """The `n_best` hypotheses by score, best first; among equals the one found first.
 
-    Raises DataError where the model's probabilities were not numbers.
+    Raises DataError if the model's probabilities were not numbers.
     """
     if not hypotheses or not all(math.isfinite(hypothesis.log_prob) for hypothesis in hypotheses):
         raise DataError(NON_FINITE_MESSAGE)

@@ -55,7 +55,7 @@ def best_continuations(
 
 
 def _best_continuations_of_logits(predict: LogProbFn, first_row: int, sums_BW: Tensor, beam: int) -> Candidates | None:
-    """Return the best continuations straight from logits, where rules forbid nothing; None where there is no loop for
+    """Return the best continuations straight from logits, where rules forbid nothing; None if there is no loop for
     that.
     """
     if not isinstance(predict, LogProbsOfLogits | LogProbsOfCandidates):

@@ -176,7 +176,7 @@ class TextGenerator:
         self._warn_if_truncated(ids, [length])
 
     def _max_new_pieces(self, prompt: Sequence[int]) -> int:
-        """The number of pieces that may follow a prompt. Raises DataError where there is no room for any."""
+        """The number of pieces that may follow a prompt. Raises DataError if there is no room for any."""
         wanted, room = self._config.max_length or DEFAULT_MAX_TOKENS, self._reader.context - 1 - len(prompt)
         if self._reader.continue_past_line_end or wanted <= room:
             return wanted

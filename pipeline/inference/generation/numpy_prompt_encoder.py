@@ -85,7 +85,7 @@ def load_small_language_model(folder: Path, continue_past_line_end: bool | None)
         continue_past_line_end: whether the next line follows after the end of a line; None: as trained.
 
     Returns:
-        The model; None where torch is needed for it, or to report a problem with it.
+        The model; None if torch is needed for it, or to report a problem with it.
 
     Raises:
         DataError: the folder is no model of tfm.

@@ -51,7 +51,7 @@ class PromptTokenizer:
         return [piece for number, line in enumerate(encoded) for piece in ([EOS_ID] if number else []) + line]
 
     def encode_without_unknown(self, prompt: str) -> list[int]:
-        """The pieces of a prompt. Raises DataError where the vocabulary cannot spell a part of it."""
+        """The pieces of a prompt. Raises DataError if the vocabulary cannot spell a part of it."""
         encode_without_unknown(
             self.tokenizer, prompt.split("\n") if self.continue_past_line_end else [prompt], "the prompt"
         )

@@ -151,7 +151,7 @@ class _ItemBuilder:
     def make_attention_check(self, kind: CampaignKind, line: int, rng: Random) -> CampaignItem | None:
         """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
 
-        None where this segment's text cannot be spoiled.
+        None if this segment's text cannot be spoiled.
         """
         column = (
             self.test.references[0] if self.test.references else judged_test_set(rng.choice(self.systems)).hypotheses

@@ -14,7 +14,7 @@ CORRUPTED_WORD_SHARE = 0.75  # of the words, so that little of the meaning is le
 def corrupt_text(text: str, others: Sequence[str], rng: Random) -> str | None:
     """The text with a run of three quarters of its words replaced by words of one of the others.
 
-    A text without spaces goes by characters. None where that changes nothing, with whichever of the others.
+    A text without spaces goes by characters. None if that changes nothing, with whichever of the others.
     """
     for other in rng.sample(list(others), len(others)):
         changed = _replace_words(text, other, rng)

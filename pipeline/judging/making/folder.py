@@ -16,7 +16,7 @@ from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet
 def write_campaign_folder(campaign: Campaign, folder: Path) -> None:
     """Write all files of a campaign, the key first; files of others, such as answers, are left alone.
 
-    Raises CannotWrite where the folder holds the key of another campaign, whose answers could not be read without it,
+    Raises CannotWrite if the folder holds the key of another campaign, whose answers could not be read without it,
     where one of the files was changed since it was made, as a table is that a judge has filled in, and if one is a link
     or special file: then none is written.
     """

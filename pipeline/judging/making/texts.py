@@ -24,7 +24,7 @@ def read_systems(
     """Runs and then files (by the name of their system), each with the one test set to judge.
 
     test: the test set of the runs; None: the main one of the first. source, references: the files' own, without runs.
-    Raises DataError where a run has no translations of it, or where the texts are not the same for all.
+    Raises DataError if a run has no translations of it, or where the texts are not the same for all.
     """
     paths = _distinct_runs(runs)
     names = [run_name(path) for path in paths]
@@ -56,7 +56,7 @@ def judged_test_set(system: System) -> Segments:
 
 
 def image_source_warning(system: System) -> str | None:
-    """The warning that judges of captions see the names of images alone; None where sources are texts."""
+    """The warning that judges of captions see the names of images alone; None if sources are texts."""
     if not judged_test_set(system).sources_are_names:
         return None
     return "the sources are images, and judges are shown their names alone: send the images along"

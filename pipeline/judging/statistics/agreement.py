@@ -26,7 +26,7 @@ _MIN_SUM_OF_SQUARES = 1e-12  # of a sum of squares: the rounding of values that 
 
 @dataclass(frozen=True)
 class KrippendorffAlpha:
-    """Krippendorff's alpha over the units that two judges or more have; None where it is not defined."""
+    """Krippendorff's alpha over the units that two judges or more have; None if it is not defined."""
 
     value: float | None
     low: float | None
@@ -39,7 +39,7 @@ class KrippendorffAlpha:
 
 @dataclass(frozen=True)
 class CohenKappa:
-    """Cohen's kappa of two judges over the units that both have; None where it is not defined."""
+    """Cohen's kappa of two judges over the units that both have; None if it is not defined."""
 
     judges: tuple[str, str]
     value: float | None
@@ -145,7 +145,7 @@ def cohen_kappa(first: Sequence[float], second: Sequence[float], level: Measurem
     """Cohen's kappa = 1 − observed / expected disagreement of two judges on the same units (1960, 1968).
 
     Two values disagree by 1 if they differ (nominal), else by their squared difference (quadratic weights). Expected:
-    each value of one judge with each of the other. None where both judges give one and the same value throughout.
+    each value of one judge with each of the other. None if both judges give one and the same value throughout.
     """
     x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if not x.size:

@@ -51,7 +51,7 @@ class JudgeStats:
 class CarelessnessVerdict:
     """A judge's conduct in figures, and why they seem careless; no reason is no suspicion.
 
-    correlation: Pearson's r with the mean of the other judges over `num_units` units; None where it is not defined.
+    correlation: Pearson's r with the mean of the other judges over `num_units` units; None if it is not defined.
     """
 
     conduct: JudgeStats

@@ -41,14 +41,14 @@ class MetricCorrelation:
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Pearson's correlation; None where a side does not vary."""
+    """Pearson's correlation; None if a side does not vary."""
     if len(set(x)) < 2 or len(set(y)) < 2:
         return None
     return float(np.corrcoef(x, y)[0, 1])
 
 
 def kendall(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Kendall's tau-b (1945), whose denominator leaves out ties of either side; None where a side does not vary."""
+    """Kendall's tau-b (1945), whose denominator leaves out ties of either side; None if a side does not vary."""
     if len(set(x)) < 2 or len(set(y)) < 2:
         return None
     return float(kendalltau(x, y).statistic)

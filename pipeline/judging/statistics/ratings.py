@@ -40,7 +40,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval over draws of the segments; None where it is not defined, or there is none."""
+    """A figure with its 95 % interval over draws of the segments; None if it is not defined, or there is none."""
 
     value: float | None
     low: float | None = None
@@ -119,7 +119,7 @@ def segment_means(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
 def estimate_mean(values: Sequence[float], min_segments: int = MIN_SEGMENTS) -> MeanRating:
     """The mean of one value a segment; from `min_segments` segments on, Student's t interval: mean ± t(n − 1) s / √n.
 
-    It is about other segments, judged by the same judges. None where fewer than MIN_DIFFERENCES segments differ from
+    It is about other segments, judged by the same judges. None if fewer than MIN_DIFFERENCES segments differ from
     the commonest value.
     """
     num = len(values)

@@ -89,7 +89,7 @@ def read_tfm_task_keys(settings: JsonObject, default: str) -> JsonObject:
 
 
 def import_activation(name: str) -> str:
-    """Return the name in tfm of an activation there. Raises ValueError where tfm has no such activation."""
+    """Return the name in tfm of an activation there. Raises ValueError if tfm has no such activation."""
     ours = {theirs: name for name, theirs in HUGGINGFACE_ACTIVATIONS.items()} | ACTIVATION_ALIASES
     if name not in ours:
         raise ValueError(f"the activation {name!r} is not known to tfm")
@@ -104,12 +104,12 @@ def require_settings(settings: JsonObject, **required: Any) -> None:
 
 
 def are_equal(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same numbers; False where only their shapes are known."""
+    """Whether two tensors have the same numbers; False if only their shapes are known."""
     return not one.is_meta and torch.equal(one, other)
 
 
 def is_zero(tensor: Tensor) -> bool:
-    """Whether all numbers of a tensor are 0; False where only its shape is known."""
+    """Whether all numbers of a tensor are 0; False if only its shape is known."""
     return not tensor.is_meta and not tensor.any()
 
 

@@ -119,7 +119,7 @@ def _foreign_checkpoint_problem(names: Sequence[str]) -> str | None:
 
 
 def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
-    """config.json, and the class that it names. Raises DataError where tfm has no such class."""
+    """config.json, and the class that it names. Raises DataError if tfm has no such class."""
     folder = received.folder
     if not folder.exists():
         raise DataError("no such folder", file=folder)

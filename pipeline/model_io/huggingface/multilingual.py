@@ -38,7 +38,7 @@ NO_SUPPORTED_CONFIG = SupportedConfig({"architecture": ()}, {}, ())
 def detect_language_position(folder: Snapshot, settings: JsonObject) -> JsonObject:
     """Detect how the model in a folder is told languages, and the token that begins a target.
 
-    A target here begins with its language, and there with a token that begins no text. Raises ValueError where the
+    A target here begins with its language, and there with a token that begins no text. Raises ValueError if the
     model is told languages in another way.
     """
     end, begin = settings["eos_token_id"], settings.get("decoder_start_token_id")
@@ -58,7 +58,7 @@ def detect_language_position(folder: Snapshot, settings: JsonObject) -> JsonObje
 def _source_language_position(folder: Snapshot) -> str:
     """The place of a source's language, by the tokenizer's class or else its file.
 
-    Raises ValueError where the tokenizer puts no language around a source.
+    Raises ValueError if the tokenizer puts no language around a source.
     """
     own = folder.read_document("tokenizer_config.json")
     name = str(own.get("tokenizer_class")).removesuffix("Fast")

@@ -15,7 +15,7 @@ IMPORT_CLASSES = (*EXPORT_CLASSES, *IMPORT_ONLY_CLASSES, *MULTILINGUAL_CLASSES)
 
 
 def find_export_class(config: ModelConfig) -> HuggingFaceClass | None:
-    """Return the class that holds a model; None where none does, for a reason that `unsupported_reason` gives."""
+    """Return the class that holds a model; None if none does, for a reason that `unsupported_reason` gives."""
     return next((each for each in EXPORT_CLASSES if each.supports.unsupported_part(config) is None), None)
 
 

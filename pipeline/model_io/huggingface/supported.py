@@ -38,7 +38,7 @@ class SupportedConfig:
     stacks: tuple[str, ...]
 
     def unsupported_part(self, config: ModelConfig) -> str | None:
-        """The first part of the model that the class does not have, as a recipe has it; None where it has all."""
+        """The first part of the model that the class does not have, as a recipe has it; None if it has all."""
         keys = {**IGNORED_KEYS, **self.keys, **dict.fromkeys(("encoder", "decoder"), ANY_VALUE)}
         if (key := first_unsupported_key(config, keys)) is not None:
             return f"model.{key}"
@@ -57,7 +57,7 @@ class SupportedConfig:
 
 
 def first_unsupported_key(config: BaseModel, supported_values: Mapping[str, Any]) -> str | None:
-    """The first key of a table whose value is none of those held, as a recipe has it; None where all are."""
+    """The first key of a table whose value is none of those held, as a recipe has it; None if all are."""
     default = type(config)()
     for key, value in config:
         values = supported_values.get(key, (getattr(default, key),))

@@ -184,7 +184,7 @@ def _split_at_control_tokens(renumbered: RenumberedTokenizer) -> RenumberedToken
 
 
 def _read_vocabulary(folder: Snapshot, file: str) -> list[str]:
-    """The pieces of a vocab.json by their ids. Raises ValueError where these are not 0, 1, 2, .."""
+    """The pieces of a vocab.json by their ids. Raises ValueError if these are not 0, 1, 2, .."""
     numbers = folder.read_document(file)
     if not all(type(number) is int for number in numbers.values()):
         raise ValueError(f"the numbers in {file} are not 0, 1, 2 ..")

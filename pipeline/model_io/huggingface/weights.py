@@ -46,7 +46,7 @@ class WeightMapping:
         return {name: part.clone(memory_format=kept) for name, part in zip(self.theirs, turned, strict=True)}
 
     def import_tensor(self, hf_tensors: Mapping[str, Tensor]) -> Tensor:
-        """Return the tensor of tfm from those there. Raises KeyError where one is missing."""
+        """Return the tensor of tfm from those there. Raises KeyError if one is missing."""
         parts = [hf_tensors[name] for name in self.theirs]
         tensor = torch.cat([part.t() if self.transposed and part.dim() == 2 else part for part in parts])
         if self.columns is not None:
@@ -64,15 +64,15 @@ def linear_weights(
     columns: Tensor | None = None,
     transposed: bool = False,
 ) -> Iterable[WeightMapping]:
-    """Return the weight and the bias of a linear layer, or of several of theirs that are stacked in one of tfm.
+    """Return the weight and the bias of a linear layer; several layers of Hugging Face may be stacked in one of tfm.
 
     Args:
         tfm_layer: the name of the layer in tfm.
-        *theirs: the names of the layers there.
+        *hf_layers: the names of the layers of Hugging Face's model.
         sizes: the rows of each of several layers.
         rows: the order of the rows.
         columns: the order of the columns.
-        transposed: whether the weight there is transposed.
+        transposed: whether Hugging Face's weight is transposed.
     """
     for part, of_columns in ("weight", columns), ("bias", None):
         names = tuple(f"{name}.{part}" for name in hf_layers)

@@ -116,7 +116,7 @@ class Graph:
         return self._add_constant(np.array(value, np.int64))
 
     def build_model_proto(self) -> Any:
-        """The whole as a checked ModelProto. Raises RecipeError where it would be too large for a file."""
+        """The whole as a checked ModelProto. Raises RecipeError if it would be too large for a file."""
         size = sum(array.nbytes for array in self._stored.values())
         if size > MAX_MODEL_BYTES:
             problem = f"the weights of the {self._name} take {size / 2**30:.1f} GiB"

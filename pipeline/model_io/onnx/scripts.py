@@ -177,7 +177,7 @@ PROMPTED_SOURCES_EXPRESSION, SOURCES_EXPRESSION = "[source + [BEGIN] for source 
 
 
 def choose_script_name_and_text(config: ModelConfig) -> tuple[str, str] | None:
-    """The name of the script for a model, and its text; None where a model only reads, as masked language models do."""
+    """The name of the script for a model, and its text; None if a model only reads, as masked language models do."""
     can = TASK_SPECS[config.task]
     if can.translates and config.architecture == "transformer":
         parts = CACHE_SCRIPT + ENCODER_DECODER_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", SOURCES_EXPRESSION)

@@ -28,7 +28,7 @@ SUPPORTED_STACK_VALUES: Mapping[str, Any] = dict.fromkeys(
 
 
 def unsupported_reason(config: ModelConfig) -> str | None:
-    """The first part of a model that is not written, as a recipe has it; None where all are."""
+    """The first part of a model that is not written, as a recipe has it; None if all are."""
     if config.architecture not in EXPORTABLE_TASKS:
         return f'model.architecture = "{config.architecture}"'
     of_kind = {

@@ -30,7 +30,7 @@ GET_SCORES_ADVICE = 'run `tfm run` with evaluation.tests = "final"'
 class CandidateRun:
     """A run that may be chosen: its settings, and the scores of its model on its validation split.
 
-    recipe: the name of the group of runs that differ in their seed alone; empty where there are none.
+    recipe: the name of the group of runs that differ in their seed alone; empty if there are none.
     """
 
     folder: Path
@@ -68,7 +68,7 @@ class ValidationSelection:
 
 
 def read_candidate(folder: Path) -> CandidateRun:
-    """The run in a folder. Raises DataError where its model has no scores of its validation split."""
+    """The run in a folder. Raises DataError if its model has no scores of its validation split."""
     run = RunPaths(folder, "valid")
     if not folder.is_dir():
         raise DataError("there is no such folder", file=folder)
@@ -99,7 +99,7 @@ def decoding_without_defaults(settings: object) -> DecodingConfig:
 def read_candidates(folders: Sequence[Path]) -> list[CandidateRun]:
     """The runs in some folders; those of them that differ in their seed alone have their recipe's name.
 
-    Raises DataError where a model has no scores of its validation split.
+    Raises DataError if a model has no scores of its validation split.
     """
     candidates = [read_candidate(folder) for folder in folders]
     by_name = {str(each.folder): each for each in candidates}
@@ -113,7 +113,7 @@ def choose_run(candidates: Sequence[CandidateRun], figure: str | None = None) ->
     """The candidate with the best figure of validation, the first of those that are equal; of candidates of one recipe
     the mean counts, and all are chosen.
 
-    figure: what chooses; else the first of the task's that compares over all candidates. Raises RecipeError where
+    figure: what chooses; else the first of the task's that compares over all candidates. Raises RecipeError if
     none does.
     """
     tasks = {each.task for each in candidates}
@@ -144,7 +144,7 @@ def group_seeds(candidates: Sequence[CandidateRun]) -> list[tuple[CandidateRun, 
 
 
 def comparability_problem(figure: str, candidates: Sequence[CandidateRun]) -> str | None:
-    """Why a figure of validation does not compare over all candidates; None where it does."""
+    """Why a figure of validation does not compare over all candidates; None if it does."""
     first = candidates[0]
     for each in candidates:
         if figure not in each.validation.scores:

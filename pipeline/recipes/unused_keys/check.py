@@ -20,18 +20,18 @@ MISSING_VALUE = object()
 
 def check_unused_keys(recipe: Any, origins: Origins) -> None:
     """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for key, row in find_unused_keys(recipe):
         if not _is_made_idle_by_later_layer(key, row, origins):
             decided = " and ".join(
-                f"{each} = {format_value(_plain_value(get_value(recipe, each)))}" for each in row.where
+                f"{each} = {format_value(_plain_value(get_value(recipe, each)))}" for each in row.conditions
             )
-            found.setdefault(key, f"has no effect with {decided}: {row.why}")
+            problems.setdefault(key, f"has no effect with {decided}: {row.reason}")
     for key, why in _unused_corpus_keys(recipe):
-        found.setdefault(key, f"has no effect: {why}")
-    for key, text in found.items():
+        problems.setdefault(key, f"has no effect: {why}")
+    for key, text in problems.items():
         place = describe_origin(tuple(key.split(".")), origins)
-        others = [each for each in found if each != key]
+        others = [each for each in problems if each != key]
         more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
         raise RecipeError(
             f"{place}: {key} = {format_value(_plain_value(get_value(recipe, key)))} {text}. Remove it{more}"
@@ -56,8 +56,8 @@ def get_value(config: Any, key: str) -> Any:
 def find_unused_keys(recipe: Any) -> Iterator[tuple[str, UnusedKeysRule]]:
     """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
     for row in UNUSED_KEYS_RULES:
-        values = {key: get_value(recipe, key) for key in row.where}
-        if MISSING_VALUE not in values.values() and all(row.where[key](value) for key, value in values.items()):
+        values = {key: get_value(recipe, key) for key in row.conditions}
+        if MISSING_VALUE not in values.values() and all(row.conditions[key](value) for key, value in values.items()):
             for key in row.keys:
                 yield from ((leaf, row) for leaf in _non_default_keys(recipe, key))
 
@@ -78,7 +78,7 @@ def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
 def _is_made_idle_by_later_layer(key: str, rule: UnusedKeysRule, origins: Origins) -> bool:
     """Return whether the value that makes the key idle was set in a later layer than the key: then it is left aside."""
     layer = _origin_priority(tuple(key.split(".")), origins)
-    return any(_origin_priority(tuple(each.split(".")), origins) > layer for each in rule.where)
+    return any(_origin_priority(tuple(each.split(".")), origins) > layer for each in rule.conditions)
 
 
 def _origin_priority(key: Key, origins: Origins) -> float:

@@ -83,12 +83,12 @@ DECODING_RULES = (
 
 SYNTHESIS_RULES = tuple(
     UnusedKeysRule(
-        {f"synthesis.{key}": test for key, test in rule.where.items()},
+        {f"synthesis.{key}": test for key, test in rule.conditions.items()},
         tuple(f"synthesis.{key}" for key in rule.keys),
-        rule.why,
+        rule.reason,
     )
     for rule in DECODING_RULES
-    if all(key.startswith("decoding.") for key in rule.where)
+    if all(key.startswith("decoding.") for key in rule.conditions)
 )
 """The rules of the search for translations that `tfm synthesize` makes."""
 

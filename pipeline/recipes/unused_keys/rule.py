@@ -11,14 +11,14 @@ ValueCondition = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class UnusedKeysRule:
-    """`keys` (a table's name includes all its keys) that have no effect if every key of `where` passes its test.
+    """`keys` (a table's name includes all its keys) that have no effect if every key of `conditions` passes its test.
 
-    why: the reason, and the values with which they would be used.
+    reason: why they have none, and the values with which they would be used.
     """
 
-    where: Mapping[str, ValueCondition]
+    conditions: Mapping[str, ValueCondition]
     keys: tuple[str, ...]
-    why: str
+    reason: str
 
 
 def is_one_of(*values: object) -> ValueCondition:

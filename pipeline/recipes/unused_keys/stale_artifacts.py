@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tfm.data.table_keys import drop_unset_keys
+from tfm.data.corpus_keys.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.canonical_json import find_differences, to_jsonable
 from tfm.pipeline.artifacts.manifest import Manifest
@@ -25,7 +25,7 @@ TEXT_KEEPING_KEYS = ("batch_sentences", "shortlist")
 
 
 def stale_artifact_problem(recipe: Recipe, folder: Path, maker: str) -> str | None:
-    """Return a key that an artifact was made with another value of than the recipe has; None where there is none.
+    """Return a key that an artifact was made with another value of than the recipe has; None if there is none.
 
     Args:
         recipe: the recipe.

@@ -33,7 +33,7 @@ def check_commands_allowed(
     """Check that the user named or allowed all that the settings of an artifact would run or read outside of it.
 
     Args:
-        made: the artifact.
+        manifest: the manifest of the artifact.
         artifact_config: the settings of the evaluation, as the artifact has them.
         user_config: those of the recipe that the user named in this call; None if there is none.
         allow: whether the user allows them now; then they are shown, and the artifact's fingerprint is kept.

@@ -105,14 +105,14 @@ def _summary_statistics_and_scores(
     segments: Segments, config: EvaluationConfig
 ) -> tuple[dict[str, SummaryStatistics], dict[str, Score], dict[str, str]]:
     """Figures of summaries of both sides, as scores those that are asked for, and why others are missing."""
-    asked, sources = [name for name in config.metrics if name in SUMMARY_METRICS], segments.source_texts
-    if not asked:
+    metric_names, sources = [name for name in config.metrics if name in SUMMARY_METRICS], segments.source_texts
+    if not metric_names:
         return {}, {}, {}
     if sources is None:
-        return {}, {}, dict.fromkeys(asked, NO_SOURCES_REASON)
+        return {}, {}, dict.fromkeys(metric_names, NO_SOURCES_REASON)
     sides = {"hypotheses": segments.hypotheses, "references": segments.references[0]}
     found = {side: summary_statistics(sources, texts) for side, texts in sides.items()}
-    return found, *summary_scores(asked, found["hypotheses"])
+    return found, *summary_scores(metric_names, found["hypotheses"])
 
 
 def _reference_warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
@@ -132,5 +132,5 @@ def _choose_bleu_tokenizer(config: EvaluationConfig, segments: Segments, reporte
         return config
     choice = choose_tokenizer(segments.references)
     if choice.name != "13a" and "bleu" in config.metrics:
-        reporter.line(f"{segments.name}: BLEU with tokenizer {choice.name}: {choice.why}")
+        reporter.line(f"{segments.name}: BLEU with tokenizer {choice.name}: {choice.reason}")
     return config.model_copy(update={"bleu_tokenize": choice.name})

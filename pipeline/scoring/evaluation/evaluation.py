@@ -99,14 +99,14 @@ def mean_scores_by_group(evaluations: Sequence[Evaluation]) -> dict[str, dict[st
         "trained": [each for each in directed if not each.zero_shot],
         "zero-shot": [each for each in directed if each.zero_shot],
     }
-    found = {}
+    means = {}
     for name, group in groups.items():
         if len(group) < 2 or (name != "all" and len(group) == len(directed)):
             continue
         shared = [each for each in group[0].scores if all(each in other.scores for other in group)]
-        found[name] = {
+        means[name] = {
             metric: mean_of_directions({each.name: each.scores[metric] for each in group})
             for metric in shared
             if metric not in LIKELIHOOD_METRICS
         }
-    return found
+    return means

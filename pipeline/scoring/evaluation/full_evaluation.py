@@ -88,14 +88,14 @@ def evaluate_with_model(
         elif wants_perplexity:
             missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
     texts = segments.sources, segments.hypotheses, segments.references
-    others = external_scores(config.external, segments.name, *texts, reporter)
+    external = external_scores(config.external, segments.name, *texts, reporter)
     return evaluate_segments(
         segments,
         config,
         seed=seed,
         reporter=reporter,
-        extra=extra | others.scores,
-        missing_reasons=missing | others.missing,
+        extra=extra | external.scores,
+        missing_reasons=missing | external.missing,
         likelihoods=likelihoods,
-        external_numbers=others.numbers,
+        external_numbers=external.numbers,
     )

@@ -16,7 +16,7 @@ class Segments:
 
     Args:
         name: of the test set.
-        sources: None where only files to compare are given.
+        sources: None if only files to compare are given.
         hypotheses: one for each segment.
         references: one or more lists as long.
         directions: the languages of its rows, of a dataset that names them.
@@ -48,7 +48,7 @@ class Segments:
         return None if contents is None else [contents] * len(self.hypotheses)
 
     def split_by_direction(self) -> list["Segments"]:
-        """The segments of each direction, called NAME.eng-deu; none where there are not several."""
+        """The segments of each direction, called NAME.eng-deu; none if there are not several."""
         pairs = {each.name: each.language_pair for each in self.directions}
         found = rows_by_direction(self.directions)
         return [self._select_rows(rows.tolist(), pairs[name]) for name, rows in found.items()] if len(found) > 1 else []

@@ -21,7 +21,7 @@ class TokenizerChoice:
     """A tokenizer of BLEU, and why it was chosen."""
 
     name: str
-    why: str
+    reason: str
 
 
 def choose_tokenizer(references: Sequence[Sequence[str]]) -> TokenizerChoice:
@@ -39,13 +39,13 @@ def choose_tokenizer(references: Sequence[Sequence[str]]) -> TokenizerChoice:
     if letters["kana"] >= 0.1 * east:
         letters["kana"], letters["Han"] = east, 0  # Japanese is written in both
     script, count = max(letters.items(), key=lambda entry: entry[1])
-    why = f"{100 * count / total:.0f} % of the references' letters are {script.replace('_', ' ')}"
-    wanted = {"Han": "zh", "kana": "ja-mecab", "Hangul": "ko-mecab"}.get(script, "char")
+    reason = f"{100 * count / total:.0f} % of the references' letters are {script.replace('_', ' ')}"
+    better_tokenizer = {"Han": "zh", "kana": "ja-mecab", "Hangul": "ko-mecab"}.get(script, "char")
     if script == "kana":
-        why += " or Han"
-    if wanted in MECAB_PACKAGES and not is_installed(wanted):
-        return TokenizerChoice("char", f"{why}; {MECAB_PACKAGES[wanted][1]} gives {wanted}")
-    return TokenizerChoice(wanted, why)
+        reason += " or Han"
+    if better_tokenizer in MECAB_PACKAGES and not is_installed(better_tokenizer):
+        return TokenizerChoice("char", f"{reason}; {MECAB_PACKAGES[better_tokenizer][1]} gives {better_tokenizer}")
+    return TokenizerChoice(better_tokenizer, reason)
 
 
 def resolve_tokenizer(config: EvaluationConfig, references: Sequence[Sequence[str]]) -> EvaluationConfig:

@@ -158,7 +158,7 @@ def references_of_segments(references: Sequence[Sequence[str]]) -> list[list[Tok
 
 
 def zero_weights_reason(references: Sequence[Sequence[str]]) -> str | None:
-    """Return the reason why no n-gram of the references has a weight; None where one has.
+    """Return the reason why no n-gram of the references has a weight; None if one has.
 
     Without weights CIDEr-D could only be 0.
     """

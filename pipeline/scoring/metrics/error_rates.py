@@ -153,11 +153,11 @@ def _nearest_references(
     """The units of each segment's hypothesis, and of its reference with the fewest edits, then the longest."""
     from rapidfuzz.distance import Levenshtein
 
-    found = []
+    nearest_pairs = []
     for text, *segment in zip(hypotheses, *references, strict=True):
         hypothesis, candidates = split(text), [split(each) for each in drop_blank_references(segment)]
         nearest = candidates[0]
         if len(candidates) > 1:
             nearest = min(candidates, key=lambda each: (Levenshtein.distance(each, hypothesis), -len(each)))
-        found.append((hypothesis, nearest))
-    return found
+        nearest_pairs.append((hypothesis, nearest))
+    return nearest_pairs

@@ -132,7 +132,7 @@ def too_long_reasons(
 
 
 def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:
-    """The reason why a metric's tokens cannot hold the references; None where they can.
+    """The reason why a metric's tokens cannot hold the references; None if they can.
 
     Either no reference has as many tokens as the metric compares in a row (NGRAM_ORDERS), or of all letters less than
     MIN_WORD_COVERAGE are held by its tokens. A letter is held where it is in a token, and in one that has at most
@@ -164,7 +164,7 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
 
 
 def _num_letters_of_word(token: str) -> int:
-    """The letters of a token, none where it is a stretch of text."""
+    """The letters of a token, none if it is a stretch of text."""
     return 0 if len(_SPACELESS_PATTERN.findall(token)) > MAX_WORD_LETTERS else len(_LETTER_PATTERN.findall(token))
 
 

@@ -61,14 +61,18 @@ def label_scores(
         config: `labels` is read: whether a line is one label, or has labels between spaces.
     """
     pairs = Counter(label_pairs(hypotheses, references[0], config))
-    given: Counter[str] = Counter()
-    wanted: Counter[str] = Counter()
+    num_hypothesis: Counter[str] = Counter()
+    num_reference: Counter[str] = Counter()
     for (one, other), count in pairs.items():
-        given[one] += count
-        wanted[other] += count
-    names = sorted({*given, *wanted})
-    by_label = {name: label_score(pairs[name, name], given[name], wanted[name]) for name in names if name != NO_LABEL}
-    confusion: dict[str, dict[str, int]] = {name: {} for name in names if wanted[name]}
+        num_hypothesis[one] += count
+        num_reference[other] += count
+    names = sorted({*num_hypothesis, *num_reference})
+    by_label = {
+        name: label_score(pairs[name, name], num_hypothesis[name], num_reference[name])
+        for name in names
+        if name != NO_LABEL
+    }
+    confusion: dict[str, dict[str, int]] = {name: {} for name in names if num_reference[name]}
     for one, other in sorted(pairs):
         confusion[other][one] = pairs[one, other]
     return LabelScores(by_label, confusion)

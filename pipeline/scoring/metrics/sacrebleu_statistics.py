@@ -33,21 +33,21 @@ def segment_statistics(
         hypotheses: one for each segment.
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
     """
-    known = _cached_statistics(_metric_settings(metric))
+    cached = _cached_statistics(_metric_settings(metric))
     segments = [
         (hypothesis, *(text for text in texts if text is not None))
         for hypothesis, *texts in zip(hypotheses, *references_for_sacrebleu(references), strict=True)
     ]
     missing: dict[tuple[str, ...], list[str]] = {}
     for hypothesis, *texts in dict.fromkeys(segments):
-        if (hypothesis, *texts) not in known:
+        if (hypothesis, *texts) not in cached:
             missing.setdefault(tuple(texts), []).append(hypothesis)
     groups = list(missing.items())
     for start in range(0, len(groups), MAX_REFERENCES_AT_ONCE):
-        known.update(_count_segments(metric, dict(groups[start : start + MAX_REFERENCES_AT_ONCE])))
-    found = [known[each] for each in segments]
-    while len(known) > MAX_CACHED_SEGMENTS:
-        known.pop(next(iter(known)))
+        cached.update(_count_segments(metric, dict(groups[start : start + MAX_REFERENCES_AT_ONCE])))
+    found = [cached[each] for each in segments]
+    while len(cached) > MAX_CACHED_SEGMENTS:
+        cached.pop(next(iter(cached)))
     counts = {len(each) - 1 for each in segments}
     metric.num_refs = counts.pop() if len(counts) == 1 else -1
     return found

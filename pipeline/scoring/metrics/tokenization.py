@@ -125,13 +125,13 @@ def make_ter(references: Sequence[Sequence[str]]) -> TER:
 def check_tokenizers_installed(config: EvaluationConfig) -> None:
     """Raise RecipeError where the tokenizer that BLEU is to use is not installed."""
     name = config.bleu_tokenize
-    told = f'evaluation.bleu_tokenize = "{name}"'
+    setting = f'evaluation.bleu_tokenize = "{name}"'
     if name in MECAB_PACKAGES and not is_installed(name):
-        raise RecipeError(f"{told} is not installed: {MECAB_PACKAGES[name][1]}")
+        raise RecipeError(f"{setting} is not installed: {MECAB_PACKAGES[name][1]}")
     if name != "flores200":
         return
     if find_spec("sentencepiece") is None:
-        raise RecipeError(f"{told} needs a package: pip install sentencepiece")
+        raise RecipeError(f"{setting} needs a package: pip install sentencepiece")
     if not os.path.exists(FLORES_MODEL):
         fetch = "from sacrebleu.metrics.bleu import BLEU; BLEU(tokenize='flores200')"
-        raise RecipeError(f'{told} needs {FLORES_MODEL}, which\n  python -c "{fetch}"\ndownloads')
+        raise RecipeError(f'{setting} needs {FLORES_MODEL}, which\n  python -c "{fetch}"\ndownloads')

@@ -72,7 +72,7 @@ class Synset:
 class WordNet:
     """The WordNet in a folder.
 
-    name: its version, if the files have one, and 8 hex digits of the sha256 of its files. Raises DataError where a file
+    name: its version, if the files have one, and 8 hex digits of the sha256 of its files. Raises DataError if a file
     is missing or is no file of WordNet.
     """
 
@@ -170,7 +170,7 @@ def _parse_wordnet(folder: Path, contents: str) -> WordNet:
 
 
 def wordnet_folder(config: EvaluationConfig) -> Path | None:
-    """The folder that METEOR reads; None where none is named or no METEOR is asked for."""
+    """The folder that METEOR reads; None if none is named or no METEOR is asked for."""
     return None if config.wordnet is None or "meteor" not in config.metrics else Path(config.wordnet)
 
 
@@ -188,7 +188,7 @@ def check_wordnet_folder(folder: Path) -> None:
 
 
 def wordnet_fingerprint(folder: Path) -> str:
-    """sha256 in hex of all that is read from the folder. Raises DataError where a file is missing."""
+    """sha256 in hex of all that is read from the folder. Raises DataError if a file is missing."""
     check_wordnet_folder(folder)
     return _contents_sha256(_read_contents(folder))
 

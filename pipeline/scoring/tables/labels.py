@@ -35,7 +35,7 @@ def _label_table(scores: LabelScores) -> Table:
 
 
 def _commonest_confusion_tables(scores: LabelScores) -> list[Table]:
-    """Table of the most frequent confusions of labels; none where all are right."""
+    """Table of the most frequent confusions of labels; none if all are right."""
     wrong = [
         (count, reference, given)
         for reference, row in scores.confusion.items()

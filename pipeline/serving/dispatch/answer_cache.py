@@ -26,14 +26,14 @@ class AnswerCache:
         return len(self._answers)
 
     def get(self, query: Query) -> Any:
-        """The answer to a query; None where it is not known."""
-        found = self._answers.get(query)
-        if found is None:
+        """The answer to a query; None if it is not known."""
+        entry = self._answers.get(query)
+        if entry is None:
             self.misses += 1
             return None
         self.hits += 1
         self._answers.move_to_end(query)
-        return found[0]
+        return entry[0]
 
     def put(self, query: Query, answer: list[tuple[str, float, float, int]]) -> None:
         """Keep an answer; the one that was not used for longest makes room."""

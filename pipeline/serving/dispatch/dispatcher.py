@@ -61,7 +61,7 @@ class Dispatcher:
         self._retired: set[str] = set()
         self._changed = asyncio.Event()
         self._timers: set[asyncio.TimerHandle] = set()
-        self._told: dict[str, str] = {}  # by version, why it could not be loaded
+        self._load_problems: dict[str, str] = {}  # by version, why it could not be loaded
         self.num_restarts = 0
         self._is_closed = False
 
@@ -90,7 +90,7 @@ class Dispatcher:
                 slot.process.close()
                 slot.process = None
         for pending in list(self._pending.values()):
-            pending.fail(WorkerFailure("the server is shutting down: ask another, or again"))
+            pending.fail(WorkerFailure("the server is shutting down: send the request again later"))
 
     def load(self, version: ModelVersion) -> None:
         """Load a version of a model in every process."""
@@ -122,7 +122,7 @@ class Dispatcher:
         busy = {pending.query.model for pending in self._pending.values()}
         for key in self._retired - busy:
             del self._versions[key]
-            self._told.pop(key, None)
+            self._load_problems.pop(key, None)
             for slot in self._slots:
                 slot.loaded.pop(key, None)
                 slot.send(UnloadModel(key))
@@ -144,7 +144,7 @@ class Dispatcher:
         pending_queries = self._enqueue(queries)
         try:
             async with asyncio.timeout(seconds):
-                return [await pending.done for pending in pending_queries]
+                return [await pending.answer for pending in pending_queries]
         finally:
             self._cancel_queries(pending_queries)
 
@@ -157,23 +157,23 @@ class Dispatcher:
         """
         parts: asyncio.Queue[str] = asyncio.Queue()
         (pending,) = pending_queries = self._enqueue([query], parts)
-        pending.done.add_done_callback(lambda _: parts.put_nowait(""))
+        pending.answer.add_done_callback(lambda _: parts.put_nowait(""))
         deadline = asyncio.get_running_loop().time() + seconds
         try:
             while True:
                 async with asyncio.timeout_at(deadline):  # not around a yield: another task may ask for the next part
                     part = await parts.get()
-                if part == "" and pending.done.done() and parts.empty():
+                if part == "" and pending.answer.done() and parts.empty():
                     break
                 if part:
                     yield part
-            yield await pending.done
+            yield await pending.answer
         finally:
             self._cancel_queries(pending_queries)
 
     def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[PendingQuery]:
         if self._is_closed:
-            raise WorkerFailure("the server is shutting down: ask another, or again")
+            raise WorkerFailure("the server is shutting down: send the request again later")
         if len(self._pending) + len(queries) > self._max_waiting:
             raise QueueFullError
         loop = asyncio.get_running_loop()
@@ -186,22 +186,22 @@ class Dispatcher:
     def _send_waiting_queries(self) -> None:
         """Send what waits to processes with room: of each request one in turn, each to the process with least to do."""
         batches: dict[int, list[PendingQuery]] = {}
-        held: list[deque[PendingQuery]] = []
+        unsent_groups: list[deque[PendingQuery]] = []
         while self._groups:
             group = self._groups.popleft()
-            while group and group[0].done.done():
+            while group and group[0].answer.done():
                 group.popleft()
             if not group:
                 continue
             slot = least_busy_slot(self._slots, group[0].query.model)
             if slot is None:
-                held.append(group)
+                unsent_groups.append(group)
                 continue
             pending = group.popleft()
-            pending.worker, slot.asked[pending.number] = slot, pending
+            pending.worker, slot.sent_queries[pending.number] = slot, pending
             batches.setdefault(self._slots.index(slot), []).append(pending)
             self._groups.append(group)
-        self._groups.extend(held)
+        self._groups.extend(unsent_groups)
         for place, pending_queries in batches.items():
             self._slots[place].send(QueryBatch(tuple((each.number, each.query) for each in pending_queries)))
 
@@ -210,12 +210,12 @@ class Dispatcher:
         for pending in pending_queries:
             self._pending.pop(pending.number, None)
             slot = pending.worker
-            if slot is not None and slot.asked.pop(pending.number, None) is not None:
+            if slot is not None and slot.sent_queries.pop(pending.number, None) is not None:
                 slot.send(CancelQuery(pending.number))
-            if not pending.done.done():
-                pending.done.cancel()
-            elif not pending.done.cancelled():
-                pending.done.exception()  # it has been looked at
+            if not pending.answer.done():
+                pending.answer.cancel()
+            elif not pending.answer.cancelled():
+                pending.answer.exception()  # it has been looked at
         if self._retired:
             self._unload_retired_versions()
         if self._groups:
@@ -226,7 +226,7 @@ class Dispatcher:
             if isinstance(reply, LoadResult):
                 self._record_load_result(slot, reply)
             elif isinstance(reply, AnswerPart):
-                pending = slot.asked.get(reply.number)
+                pending = slot.sent_queries.get(reply.number)
                 if pending is not None and pending.parts is not None:
                     pending.parts.put_nowait(reply.text)
             else:
@@ -240,7 +240,7 @@ class Dispatcher:
         if version is not None:
             slot.loaded[reply.key] = reply.problem
             if reply.problem is None:
-                self._told.pop(reply.key, None)
+                self._load_problems.pop(reply.key, None)
             else:
                 self._try_again_to_load(slot, version, reply.problem)
         self._changed.set()
@@ -248,8 +248,8 @@ class Dispatcher:
 
     def _try_again_to_load(self, slot: WorkerSlot, version: ModelVersion, problem: str) -> None:
         """Say once why a process could not load a version, and let it try again, unless another takes its place."""
-        if self._told.get(version.key) != problem:
-            self._told[version.key] = problem
+        if self._load_problems.get(version.key) != problem:
+            self._load_problems[version.key] = problem
             self._warn(f"{version.name}: could not be loaded, and is tried again: {problem}")
 
         def load(process: Worker | None = slot.process) -> None:
@@ -265,11 +265,11 @@ class Dispatcher:
         self._timers.add(loop.call_later(seconds, do))
 
     def _deliver_answer(self, slot: WorkerSlot, reply: Answer) -> None:
-        pending = slot.asked.pop(reply.number, None)
-        if pending is None or pending.done.done():
+        pending = slot.sent_queries.pop(reply.number, None)
+        if pending is None or pending.answer.done():
             return
         if reply.problem is None:
-            pending.done.set_result(reply.value)
+            pending.answer.set_result(reply.value)
         else:
             pending.fail((WorkerFailure if reply.is_fault else QueryProblem)(reply.problem))
 
@@ -286,12 +286,12 @@ class Dispatcher:
     def _replace_lost_worker(self, slot: WorkerSlot) -> None:
         """A process has ended: ask what it had again, and start another."""
         slot.process, slot.loaded = None, {}
-        lost, slot.asked = list(slot.asked.values()), {}
+        lost, slot.sent_queries = list(slot.sent_queries.values()), {}
         for pending in lost:
             pending.worker, pending.attempts = None, pending.attempts + 1
             if pending.attempts >= MAX_ATTEMPTS or pending.parts is not None:
-                pending.fail(WorkerFailure("a decoding process has died at this; ask again"))
-        self._groups.extendleft(deque([pending]) for pending in lost if not pending.done.done())
+                pending.fail(WorkerFailure("a decoding process died on this request: send it again"))
+        self._groups.extendleft(deque([pending]) for pending in lost if not pending.answer.done())
         self.num_restarts += 1
         if not self._is_closed:
             self._warn("a decoding process has died, and is started again")

@@ -49,19 +49,19 @@ class ProcessStarter:
         return WorkerProcess(process, connection, on_replies, on_end)
 
     def _spawn(self) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
-        ours, theirs = socket.socketpair()
+        parent_socket, child_socket = socket.socketpair()
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
         }
-        with theirs:
+        with child_socket:
             process = subprocess.Popen(
-                [sys.executable, "-c", WORKER_PROGRAM.format(descriptor=theirs.fileno(), numpy=self._numpy)],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, "-c", WORKER_PROGRAM.format(descriptor=child_socket.fileno(), numpy=self._numpy)],
+                pass_fds=[child_socket.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env=environment,
             )
-        return process, Connection(ours.detach())
+        return process, Connection(parent_socket.detach())

@@ -11,7 +11,7 @@ class Worker(Protocol):
     """A process, or a stand-in, that answers messages."""
 
     def send(self, message: Any) -> None:
-        """Send a message. Raises OSError where nothing answers any more."""
+        """Send a message. Raises OSError if nothing answers any more."""
 
     def close(self) -> None:
         """End the work at once."""
@@ -49,7 +49,7 @@ class WorkerProcess:
         return self._process.pid
 
     def send(self, message: Any) -> None:
-        """Send a message. Raises OSError where the process has ended."""
+        """Send a message. Raises OSError if the process has ended."""
         if not self._is_open:
             raise BrokenPipeError
         self._connection.send(message)

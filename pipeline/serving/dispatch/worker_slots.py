@@ -24,24 +24,24 @@ class PendingQuery:
 
     number: int
     query: Query
-    done: asyncio.Future[Any]
+    answer: asyncio.Future[Any]
     parts: asyncio.Queue[str] | None = None
     attempts: int = 0
     worker: "WorkerSlot | None" = None
 
     def fail(self, error: Exception) -> None:
         """Give an error in place of an answer, unless there is one already."""
-        if not self.done.done():
-            self.done.set_exception(error)
+        if not self.answer.done():
+            self.answer.set_exception(error)
 
 
 @dataclass(eq=False)
 class WorkerSlot:
-    """A place for a process: the process, what it has loaded, what it was asked."""
+    """A place for a process: the process, what it has loaded, the queries that it has not answered."""
 
     process: Worker | None = None
     loaded: dict[str, str | None] = field(default_factory=dict)
-    asked: dict[int, PendingQuery] = field(default_factory=dict)
+    sent_queries: dict[int, PendingQuery] = field(default_factory=dict)
     seconds_to_restart: float = MIN_SECONDS_TO_RESTART
 
     def send(self, message: Any) -> None:
@@ -52,8 +52,8 @@ class WorkerSlot:
 
 
 def least_busy_slot(slots: Sequence[WorkerSlot], key: str) -> WorkerSlot | None:
-    """The process that has a model and the least to do; None where all are full, or none has it yet."""
+    """The process that has a model and the least to do; None if all are full, or none has it yet."""
     told = [slot for slot in slots if key in slot.loaded]
     able = [slot for slot in told if slot.loaded[key] is None] or told
-    ready = [slot for slot in able if len(slot.asked) < MAX_QUERIES_PER_WORKER]
-    return min(ready, key=lambda slot: len(slot.asked), default=None)
+    ready = [slot for slot in able if len(slot.sent_queries) < MAX_QUERIES_PER_WORKER]
+    return min(ready, key=lambda slot: len(slot.sent_queries), default=None)

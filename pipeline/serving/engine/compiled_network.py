@@ -118,7 +118,7 @@ def load_compiled_network(
         load_torch: loads a version in torch.
 
     Returns:
-        The model; None where torch is needed for its translations.
+        The model; None if torch is needed for its translations.
 
     Raises:
         DataError: there is no such model.
@@ -133,7 +133,7 @@ def load_compiled_network(
 def make_compiled_network(
     version: ModelVersion, model: NumpyModel, load_torch: Callable[[ModelVersion], Network]
 ) -> CompiledNetwork | None:
-    """Return a model in numpy with its compiled search; None where that lacks a part of it.
+    """Return a model in numpy with its compiled search; None if that lacks a part of it.
 
     Args:
         version: of the model.

@@ -69,7 +69,7 @@ def load_light_network(
         load_torch: loads a model in torch; None: small models are computed by numpy alone.
 
     Returns:
-        The model; None where torch is needed for it.
+        The model; None if torch is needed for it.
 
     Raises:
         DataError: there is no such model.

@@ -66,7 +66,7 @@ class TorchNetwork:
 
     @classmethod
     def load(cls, version: ModelVersion) -> "TorchNetwork":
-        """Load a version of a model. Raises DataError where another is published there now, or none."""
+        """Load a version of a model. Raises DataError if another is published there now, or none."""
         loaded = load_model(version.folder, "cpu")
         if loaded.made is None or loaded.made.fingerprint != version.fingerprint:
             raise DataError("was published anew while it was loaded", file=version.folder)
@@ -104,9 +104,9 @@ class TorchNetwork:
             return lambda: as_scored_texts([EMPTY_TRANSLATION])
         source = [*ids[: self.stepper.max_length - 1], EOS_ID]
 
-        def to_scored_texts(found: Hypothesis) -> list[ScoredText]:
-            text = join_to_one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
-            return [(text, found.score, found.log_prob, found.num_tokens)]
+        def to_scored_texts(hypothesis: Hypothesis) -> list[ScoredText]:
+            text = join_to_one_line(loaded.target_tokenizer.decode_batch([list(hypothesis.ids)])[0])
+            return [(text, hypothesis.score, hypothesis.log_prob, hypothesis.num_tokens)]
 
         if query.beam > 1:
             candidates = None if shortlist is None else CandidateUnion.from_source(shortlist, source)
@@ -146,7 +146,7 @@ def _search(loaded: LoadedModel, query: Query, shortlist: Shortlist | None) -> l
 
 
 def _describe_image(loaded: LoadedModel, query: Query) -> list[Translation]:
-    """The captions or labels of an image. Raises DataError where it is none."""
+    """The captions or labels of an image. Raises DataError if it is none."""
     preparation, n_best = loaded.require_image_transform(), query.n_best
     pixels = np.stack([decode_image(query.image or b"", "the image", preparation.shape).pixels])
     labels = TASK_SPECS[loaded.config.task].labels is not None

@@ -121,7 +121,7 @@ class Scheduler:
     def _step_search(self, group: tuple[str, int], search: "ContinuousBeamSearch") -> list[Reply]:
         """A step of a search. If it fails, all its sentences do."""
         try:
-            found = search.step()
+            finished = search.step()
         except Exception as error:
             failed = [number for number, (own, _) in self._sentences.items() if own == group]
             del self._searches[group]
@@ -129,7 +129,7 @@ class Scheduler:
                 del self._sentences[number]
             return [_make_fault_answer(number, error) for number in failed]
         replies: list[Reply] = []
-        for key, hypothesis in found:
+        for key, hypothesis in finished:
             assert isinstance(key, int)
             _, sentence = self._sentences.pop(key)
             if isinstance(hypothesis, DataError):

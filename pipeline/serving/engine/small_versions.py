@@ -15,7 +15,7 @@ def load_small_version(version: ModelVersion, config: DecodingConfig) -> NumpyMo
         config: settings of decoding.
 
     Returns:
-        The model; None where torch is needed for it.
+        The model; None if torch is needed for it.
 
     Raises:
         DataError: there is no such model, or another version of it or of its shortlist is published there now.

@@ -45,11 +45,11 @@ class Network(Protocol):
 
     @property
     def stepper(self) -> Any:
-        """The model's step over rows that do not touch each other's; None where each text is done by itself."""
+        """The model's step over rows that do not touch each other's; None if each text is done by itself."""
 
     @property
     def read_source(self) -> Any:
-        """The reader of a source for that; None where the stepper reads it."""
+        """The reader of a source for that; None if the stepper reads it."""
 
     def make_work(self, query: Query) -> Work:
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""

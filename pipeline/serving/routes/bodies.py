@@ -49,7 +49,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
     """The fields of a JSON object or of a form; a field that a form has several times is a list.
 
-    Raises Problem where the body is neither.
+    Raises Problem if the body is neither.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if (encoding := request.headers.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
@@ -68,7 +68,7 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     if not body.strip():
         raise bad_request("the body is empty: send a JSON object, or a form, with the fields of this route")
     try:
-        found = json.loads(body.decode("utf-8-sig"), parse_constant=_reject_constant)
+        document = json.loads(body.decode("utf-8-sig"), parse_constant=_reject_constant)
     except UnicodeDecodeError as error:
         raise bad_request(f"the body is not UTF-8 (byte {error.start}): send JSON in UTF-8") from None
     except RecursionError:
@@ -76,9 +76,9 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     except ValueError as error:
         reason = f"{error}".partition("\n")[0]
         raise bad_request(f"the body is not JSON ({reason:.100}): send a JSON object, or a form") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise bad_request("the body is JSON, but not an object: send one with the fields of this route")
-    return found
+    return document
 
 
 def _reject_constant(name: str) -> None:
@@ -106,7 +106,7 @@ def validate_fields(body: type[Body], fields: dict[str, Any]) -> Body:
 
 
 def check_has_no_surrogates(text: str, field_name: str) -> str:
-    """Return a text that is one. Raises Problem where half a character stands in it, which JSON can spell."""
+    """Return a text that is one. Raises Problem if half a character stands in it, which JSON can spell."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -115,7 +115,7 @@ def check_has_no_surrogates(text: str, field_name: str) -> str:
 
 
 def check_texts(texts: list[str], limits: Limits) -> list[str]:
-    """Return the texts of a request. Raises Problem where they are too many, too long, or none."""
+    """Return the texts of a request. Raises Problem if they are too many, too long, or none."""
     if len(texts) > limits.texts:
         raise bad_request(f"q has {len(texts)} texts and may have {limits.texts}: send them in parts")
     if (total := sum(map(len, texts))) > limits.chars:

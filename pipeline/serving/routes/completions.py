@@ -68,7 +68,7 @@ class CompletionBody(BaseModel):
     safety_identifier: str | None = None
 
     def unsupported_problem(self) -> str | None:
-        """Return the reason why a request for what this server does not do is refused; None where it does all."""
+        """Return the reason why a request for what this server does not do is refused; None if it does all."""
         for name, neutral in (("n", 1), ("best_of", 1), ("presence_penalty", 0), ("frequency_penalty", 0)):
             if getattr(self, name) not in (None, neutral):
                 return f"{name} ({getattr(self, name)}) is {neutral} on this server: remove it"
@@ -106,9 +106,7 @@ def completion_routes(backend: Backend) -> list[Route]:
     async def retrieve_model(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in backend.catalog.models:
-            raise Problem(
-                404, f"model: {name[:80]!r} is none of this server's; it has {', '.join(backend.catalog.models)}"
-            )
+            raise Problem(404, f"model: this server has no {name[:80]!r}; it has {', '.join(backend.catalog.models)}")
         return JSONResponse(_model_as_json(backend.catalog.models[name]))
 
     return [
@@ -148,7 +146,7 @@ class Completion:
         return self.as_json("".join(texts), end["finish"]) | {"usage": _usage_as_json(end)}
 
     async def stream_parts(self) -> AsyncGenerator[Any]:
-        """Yield the parts of the text as they come, then how it ended. Raises Problem where there is none."""
+        """Yield the parts of the text as they come, then how it ended. Raises Problem if there is none."""
         backend, stop = self._backend, StopSequenceFilter(self._stops)
         if self._body.echo:
             yield self._prompt
@@ -250,7 +248,7 @@ def _validate_prompt(backend: Backend, body: CompletionBody) -> str:
 
 
 def _stop_sequences(body: CompletionBody) -> list[str]:
-    """The texts before which a completion ends. Raises Problem where they are too many."""
+    """The texts before which a completion ends. Raises Problem if they are too many."""
     stops = [body.stop] if isinstance(body.stop, str) else [*(body.stop or [])]
     if len(stops) > MAX_STOP_SEQUENCES:
         raise bad_request(f"stop has {len(stops)} texts and may have {MAX_STOP_SEQUENCES}: remove some")

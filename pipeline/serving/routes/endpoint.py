@@ -68,7 +68,7 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
 
 
 def admit(backend: Backend, request: Request, fields: dict[str, Any] | None = None) -> None:
-    """Count a request of its caller. Raises Problem where it may not ask, or not yet.
+    """Count a request of its caller. Raises Problem if it may not ask, or not yet.
 
     Args:
         backend: of the server.

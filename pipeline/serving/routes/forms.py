@@ -40,7 +40,7 @@ async def parse_form(request: Request, kind: str, body: bytes) -> FormFields:
 
 
 def _parse_urlencoded_form(body: bytes) -> FormFields:
-    found = FormFields()
+    fields = FormFields()
     try:
         # of bytes that are not spelled by %, as `curl -d` sends them, too
         pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
@@ -49,21 +49,21 @@ def _parse_urlencoded_form(body: bytes) -> FormFields:
     except ValueError:
         raise bad_request(f"the form has more than {MAX_FORM_FIELDS} fields: send fewer") from None
     for name, value in pairs:
-        found.add(name, value)
-    return found
+        fields.add(name, value)
+    return fields
 
 
 async def _parse_multipart_form(request: Request, body: bytes) -> FormFields:
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    again, found = Request(request.scope, receive), FormFields()
+    replayed, fields = Request(request.scope, receive), FormFields()
     try:
-        form = await again.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=len(body) + 1)
+        form = await replayed.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=len(body) + 1)
         for name, value in form.multi_items():
             if isinstance(value, str) and value.encode() not in body:  # it was taken for Latin-1
                 raise bad_request(f"{name[:40]} is not UTF-8: send the texts of the form in UTF-8")
-            found.add(name, await value.read() if isinstance(value, UploadFile) else value)
+            fields.add(name, await value.read() if isinstance(value, UploadFile) else value)
         await form.close()
     except (HTTPException, ValueError, KeyError) as error:
         reason = error.detail if isinstance(error, HTTPException) else type(error).__name__
@@ -71,4 +71,4 @@ async def _parse_multipart_form(request: Request, body: bytes) -> FormFields:
     _, options = parse_options_header(request.headers["content-type"])
     if b"--" + options[b"boundary"] + b"--" not in body:
         raise bad_request("the form breaks off before its last boundary: send it whole")
-    return found
+    return fields

@@ -1,6 +1,7 @@
 """Routes of our own: /v1/classify, /v1/tag, /v1/caption, /v1/attend."""
 
 import math
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -73,75 +74,76 @@ class AttendBody(BaseModel):
 
 def label_routes(backend: Backend) -> list[Route]:
     """The routes of classifiers, taggers and captions, and of attention."""
-
-    def select_models(kind: str | None, *, images: bool) -> list[ServedModel]:
-        models = backend.catalog.models.values()
-        return [each for each in models if each.abilities.labels == kind and each.version.reads_images == images]
-
-    async def classify(request: Request) -> Response:
-        body = await _read_admitted_fields(backend, request, LabelBody)
-        if body.image is not None:
-            model = backend.choose_model(body.model, "classifies images", select_models("label", images=True))
-            query = Query(model.version.key, "label", "", n_best=body.top, image=body.image)
-            (found,) = await _answer_while_connected(backend, request, [query])
-            return JSONResponse({"model": model.name, "results": [{"labels": _labels_as_json(found)}]})
-        if body.text is None:
-            raise bad_request(
-                "text: send a text, or a list of texts; or `image`, a file of a form (multipart/form-data)"
-            )
-        texts = _validate_texts(backend, request, body)
-        model = backend.choose_model(body.model, "classifies texts", select_models("label", images=False))
-        answers = await _answer_while_connected(
-            backend, request, [_label_query(model, text, body.top) for text in texts]
-        )
-        results = [{"text": text, "labels": _labels_as_json(found)} for text, found in zip(texts, answers, strict=True)]
-        return JSONResponse({"model": model.name, "results": results})
-
-    async def tag(request: Request) -> Response:
-        body = await _read_admitted_fields(backend, request, LabelBody)
-        texts = _validate_texts(backend, request, body)
-        model = backend.choose_model(body.model, "tags words", select_models("tags", images=False))
-        answers = await _answer_while_connected(backend, request, [_label_query(model, text, 1) for text in texts])
-        results = [
-            {"text": text, "tags": _tags_as_json(text, found)} for text, found in zip(texts, answers, strict=True)
-        ]
-        return JSONResponse({"model": model.name, "results": results})
-
-    async def caption(request: Request) -> Response:
-        body = await _read_admitted_fields(backend, request, CaptionBody)
-        if body.image is None:
-            raise bad_request("image: send an image file, in a form (multipart/form-data)")
-        check_search_limits(body.alternatives, body.beam, backend.limits)
-        models = [each for each in select_models(None, images=True) if each.abilities.translates]
-        model = backend.choose_model(body.model, "describes images", models)
-        n_best = body.alternatives + 1
-        beam = max(n_best, backend.beam if body.beam is None else body.beam)
-        query = Query(model.version.key, "translate", "", beam=beam, n_best=n_best, image=body.image)
-        (found,) = await _answer_while_connected(backend, request, [query])
-        captions = [{"text": text, "score": round(score, SCORE_DECIMALS)} for text, score, _, _ in found]
-        return JSONResponse({"model": model.name, "captions": captions})
-
-    async def attend(request: Request) -> Response:
-        body = await _read_admitted_fields(backend, request, AttendBody)
-        if len(body.text) > MAX_ATTENDED_CHARS:
-            most = f"{MAX_ATTENDED_CHARS:,}"
-            raise bad_request(f"text has {len(body.text):,} characters and may have {most}: send one sentence")
-        text = check_has_no_surrogates(body.text, "text")
-        target = None if body.translation is None else check_has_no_surrogates(body.translation, "translation")
-        request.state.texts = [text]
-        query = _attend_query(backend, body, text, target)
-        (found,) = await _answer_while_connected(backend, request, [query])
-        return JSONResponse(_round_weights(found))
-
+    handlers = {"/v1/classify": _classify, "/v1/tag": _tag, "/v1/caption": _caption, "/v1/attend": _attend}
     return [
-        Route(path, make_endpoint(backend, path, handle), methods=["POST"])
-        for path, handle in {
-            "/v1/classify": classify,
-            "/v1/tag": tag,
-            "/v1/caption": caption,
-            "/v1/attend": attend,
-        }.items()
+        Route(path, make_endpoint(backend, path, partial(handle, backend)), methods=["POST"])
+        for path, handle in handlers.items()
     ]
+
+
+async def _classify(backend: Backend, request: Request) -> Response:
+    """Labels of texts, or of an image."""
+    body = await _read_admitted_fields(backend, request, LabelBody)
+    if body.image is not None:
+        model = backend.choose_model(body.model, "classifies images", _select_models(backend, "label", images=True))
+        query = Query(model.version.key, "label", "", n_best=body.top, image=body.image)
+        (records,) = await _answer_while_connected(backend, request, [query])
+        return JSONResponse({"model": model.name, "results": [{"labels": _labels_as_json(records)}]})
+    if body.text is None:
+        raise bad_request("text: send a text, or a list of texts; or `image`, a file of a form (multipart/form-data)")
+    texts = _validate_texts(backend, request, body)
+    model = backend.choose_model(body.model, "classifies texts", _select_models(backend, "label", images=False))
+    answers = await _answer_while_connected(backend, request, [_label_query(model, text, body.top) for text in texts])
+    results = [{"text": text, "labels": _labels_as_json(records)} for text, records in zip(texts, answers, strict=True)]
+    return JSONResponse({"model": model.name, "results": results})
+
+
+async def _tag(backend: Backend, request: Request) -> Response:
+    """Tags of the words of texts."""
+    body = await _read_admitted_fields(backend, request, LabelBody)
+    texts = _validate_texts(backend, request, body)
+    model = backend.choose_model(body.model, "tags words", _select_models(backend, "tags", images=False))
+    answers = await _answer_while_connected(backend, request, [_label_query(model, text, 1) for text in texts])
+    results = [
+        {"text": text, "tags": _tags_as_json(text, records)} for text, records in zip(texts, answers, strict=True)
+    ]
+    return JSONResponse({"model": model.name, "results": results})
+
+
+async def _caption(backend: Backend, request: Request) -> Response:
+    """Captions of an image."""
+    body = await _read_admitted_fields(backend, request, CaptionBody)
+    if body.image is None:
+        raise bad_request("image: send an image file, in a form (multipart/form-data)")
+    check_search_limits(body.alternatives, body.beam, backend.limits)
+    models = [each for each in _select_models(backend, None, images=True) if each.abilities.translates]
+    model = backend.choose_model(body.model, "describes images", models)
+    n_best = body.alternatives + 1
+    beam = max(n_best, backend.beam if body.beam is None else body.beam)
+    query = Query(model.version.key, "translate", "", beam=beam, n_best=n_best, image=body.image)
+    (records,) = await _answer_while_connected(backend, request, [query])
+    captions = [{"text": text, "score": round(score, SCORE_DECIMALS)} for text, score, _, _ in records]
+    return JSONResponse({"model": model.name, "captions": captions})
+
+
+async def _attend(backend: Backend, request: Request) -> Response:
+    """The attention of a model to a text and its translation."""
+    body = await _read_admitted_fields(backend, request, AttendBody)
+    if len(body.text) > MAX_ATTENDED_CHARS:
+        most = f"{MAX_ATTENDED_CHARS:,}"
+        raise bad_request(f"text has {len(body.text):,} characters and may have {most}: send one sentence")
+    text = check_has_no_surrogates(body.text, "text")
+    target = None if body.translation is None else check_has_no_surrogates(body.translation, "translation")
+    request.state.texts = [text]
+    query = _attend_query(backend, body, text, target)
+    (attention,) = await _answer_while_connected(backend, request, [query])
+    return JSONResponse(_round_weights(attention))
+
+
+def _select_models(backend: Backend, kind: str | None, *, images: bool) -> list[ServedModel]:
+    """The models that give such labels, of images or of texts."""
+    models = backend.catalog.models.values()
+    return [each for each in models if each.abilities.labels == kind and each.version.reads_images == images]
 
 
 async def _read_admitted_fields(backend: Backend, request: Request, body: type[Any]) -> Any:

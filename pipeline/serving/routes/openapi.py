@@ -18,7 +18,7 @@ MULTIPART_MEDIA_TYPE = "multipart/form-data"
 PROBLEM_DESCRIPTIONS = {
     "400": "The request says something wrong; the sentence names it.",
     "401": "The server needs a key.",
-    "403": "The key is none of the server's.",
+    "403": "The server does not know the key.",
     "408": "The body came too slowly.",
     "413": "The body is too long.",
     "415": "The body is compressed.",

@@ -11,23 +11,23 @@ class StopSequenceFilter:
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
-        self._stops, self._held, self.is_reached = stops, "", False
+        self._stops, self._withheld, self.is_reached = stops, "", False
 
     def add(self, part: str) -> str:
         """Add a part, and return what may be shown now."""
-        text = self._held + part
+        text = self._withheld + part
         places = [place for place in map(text.find, self._stops) if place >= 0]
         if places:
-            self.is_reached, self._held = True, ""
+            self.is_reached, self._withheld = True, ""
             return text[: min(places)]
         keep = max((self._overlap_length(text, stop) for stop in self._stops), default=0)
-        shown, self._held = text[: len(text) - keep], text[len(text) - keep :]
+        shown, self._withheld = text[: len(text) - keep], text[len(text) - keep :]
         return shown
 
     def flush(self) -> str:
         """Return what was held back, at the end of the text."""
-        held, self._held = self._held, ""
-        return held
+        withheld, self._withheld = self._withheld, ""
+        return withheld
 
     @staticmethod
     def _overlap_length(text: str, stop: str) -> int:

@@ -133,7 +133,7 @@ def _check_request_limits(backend: Backend, body: TranslateBody) -> None:
     if (problem := glossary_problem(body.glossary)) is not None:
         raise bad_request(problem)
     if body.segments and body.format == "html":
-        raise bad_request("segments: their places are told of plain texts: remove it, or send format text")
+        raise bad_request("segments: places are given for plain texts only: remove segments, or send format text")
 
 
 async def _resolve_source_language(
@@ -172,7 +172,7 @@ def _detect_language(detector: Detector, texts: list[str], is_html: bool) -> lis
 
 
 def _candidate_models(backend: Backend, body: TranslateBody) -> ModelCatalog:
-    """The models that may translate a request: the one that it names, or all. Raises Problem where that is none."""
+    """The models that may translate a request: the one that it names, or all. Raises Problem if that is none."""
     catalog = backend.catalog
     if body.model is None:
         return catalog
@@ -180,29 +180,29 @@ def _candidate_models(backend: Backend, body: TranslateBody) -> ModelCatalog:
 
 
 def find_direction(catalog: ModelCatalog, source: str | None, target: str | None) -> ServedDirection:
-    """The model that translates, and its languages; one that is None may be any. Raises Problem where there is none."""
-    found = catalog.find_translator(source, target)
-    if found is None and catalog.targets_by_source == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
-        found = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
-    if found is None:
+    """The model that translates, and its languages; one that is None may be any. Raises Problem if there is none."""
+    direction = catalog.find_translator(source, target)
+    if direction is None and catalog.targets_by_source == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
+        direction = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
+    if direction is None:
         pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.targets_by_source.items()]
         there = "; ".join(pairs)[:200] or "nothing"
         asked = f"{(source or 'any')[:20]} to {(target or 'any')[:20]}"
         raise bad_request(f"{asked} is not translated here; this server translates {there}")
-    return ServedDirection(*found)
+    return ServedDirection(*direction)
 
 
 def _translations_as_json(
-    body: TranslateBody, found: list[TranslatedText], detected: dict[str, Any] | None
+    body: TranslateBody, translations: list[TranslatedText], detected: dict[str, Any] | None
 ) -> dict[str, Any]:
     """The response to a translation: lists where q is one."""
     one = isinstance(body.q, str)
-    texts, others = [each.text for each in found], [[*each.alternatives] for each in found]
+    texts, others = [each.text for each in translations], [[*each.alternatives] for each in translations]
     answer: dict[str, Any] = {"translatedText": texts[0] if one else texts}
     if body.alternatives:
         answer["alternatives"] = others[0] if one else others
     if body.segments:
-        places = [[_segment_as_json(borders) for borders in each.borders] for each in found]
+        places = [[_segment_as_json(borders) for borders in each.borders] for each in translations]
         answer["segments"] = places[0] if one else places
     if detected is not None:
         answer["detectedLanguage"] = detected if one else [detected] * len(texts)

@@ -1,4 +1,4 @@
-"""Which words of a translation stand for which characters of its source.
+"""Links between the words of a translation and the characters of its source.
 
 Legend: S pieces of the source · T pieces of the translation · W words of the translation · C characters of the source.
 """
@@ -26,7 +26,7 @@ DIAGONAL_STDDEV_WORDS = 1.0
 
 @dataclass(frozen=True)
 class Alignment:
-    """How much each piece of a translation attended to each piece of its source.
+    """The attention of each piece of a translation to each piece of its source.
 
     source_spans: of the S pieces, the first character and the one after the last. target_spans: of the T pieces.
     weights: (T, S), none below 0.

@@ -25,7 +25,7 @@ def glossary_problem(glossary: Mapping[str, str]) -> str | None:
 
 
 def _contradiction(glossary: Mapping[str, str]) -> str | None:
-    """Return the reason why two terms that differ in their spelling alone cannot be used; None where there are none."""
+    """Return the reason why two terms that differ in their spelling alone cannot be used; None if there are none."""
     seen: dict[tuple[bool, str], str] = {}
     for source, target in glossary.items():
         before = seen.setdefault(_term_key(source), source)
@@ -58,14 +58,14 @@ class Glossary:
         places = [place for place, characters in enumerate(folded) for _ in characters]
         exact, in_any_case = self._patterns
         # of two at one place that one which is spelled so
-        found = [(each.start(), -each.end(), 0, self._exact[each.group()]) for each in exact.finditer(text)]
-        found += [
+        matches = [(each.start(), -each.end(), 0, self._exact[each.group()]) for each in exact.finditer(text)]
+        matches += [
             (places[each.start()], -places[each.end() - 1] - 1, 1, self._folded[each.group()])
             for each in in_any_case.finditer("".join(folded))
         ]
         terms: list[str] = []
         covered = 0
-        for start, end, _, target in sorted(found):
+        for start, end, _, target in sorted(matches):
             if start >= covered:
                 covered = -end
                 if target not in terms:

@@ -112,13 +112,13 @@ def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] |
     """The sentences of a run, and what stands between them."""
     longest = max((tag.text for tag in run.tags if tag.kind == "unit"), key=len, default="")
     reads = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
-    found = split_text(run.text_without_line_breaks, language, fits=reads)
+    segments = split_text(run.text_without_line_breaks, language, fits=reads)
     spans, reached = [], 0
-    for place, (separator, sentence) in enumerate(zip(found.separators, found.sentences, strict=False)):
+    for place, (separator, sentence) in enumerate(zip(segments.separators, segments.sentences, strict=False)):
         start = reached + len(separator)
         reached = start + len(sentence)
         if any(character.isalnum() for character in sentence):
-            spans.append((start, reached, place in found.indices_of_cut_sentences))
+            spans.append((start, reached, place in segments.indices_of_cut_sentences))
     partners, position, tag = _match_crossing_tags(run.tags), 0, 0
     for number, (start, end, is_cut) in enumerate(spans):
         until = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)

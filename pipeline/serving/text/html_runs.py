@@ -80,15 +80,15 @@ class _RunBuilder:
     def add_text(self, raw: str) -> None:
         """Add text with references to characters."""
         reached = 0
-        for found in _CHARACTER_REFERENCE.finditer(raw):
-            self._add_characters(raw[reached : found.start()])
-            if characters := unescape(found.group()):
-                self.raw_characters[self.length] = found.group()
+        for reference in _CHARACTER_REFERENCE.finditer(raw):
+            self._add_characters(raw[reached : reference.start()])
+            if characters := unescape(reference.group()):
+                self.raw_characters[self.length] = reference.group()
                 self.raw_characters.update({self.length + more: "" for more in range(1, len(characters))})
                 self._add_characters(characters)
             else:
-                self.tags.append(InlineTag(self.length, "point", found.group()))
-            reached = found.end()
+                self.tags.append(InlineTag(self.length, "point", reference.group()))
+            reached = reference.end()
         self._add_characters(raw[reached:])
 
     def add_verbatim_unit(self, raw: str, text: str) -> None:
@@ -119,20 +119,20 @@ def read_text_runs(html: str) -> Iterator[TextRun | str]:
     while place < len(tokens):
         token = tokens[place]
         end = _index_after_verbatim(tokens, place)
-        kept = "".join(each.raw for each in tokens[place:end])
+        markup = "".join(each.raw for each in tokens[place:end])
         if token.name in BLOCK_TAGS:
             yield builder.build(depth > 0)
             builder = _RunBuilder()
-            yield kept
+            yield markup
             if token.name == "pre" and end == place + 1:
                 depth = max(depth + (1 if token.kind == "start" else -1), 0)
         elif end > place + 1:
             text = " ".join("".join(each.text for each in tokens[place:end] if each.kind == "text").split())
             is_read = token.name in INLINE_VERBATIM_TAGS or token.name not in VERBATIM_TAGS
             if is_read and 0 < len(text) <= MAX_VERBATIM_UNIT_CHARS:
-                builder.add_verbatim_unit(kept, text)
+                builder.add_verbatim_unit(markup, text)
             else:
-                builder.tags.append(InlineTag(builder.length, "point", kept))
+                builder.tags.append(InlineTag(builder.length, "point", markup))
         elif token.kind == "text":
             builder.add_text(token.raw)
         else:

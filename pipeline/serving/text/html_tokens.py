@@ -38,7 +38,7 @@ class _TokenCollector(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
-        self.found: list[tuple[tuple[int, int], HtmlToken]] = []
+        self.tokens: list[tuple[tuple[int, int], HtmlToken]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._add_token(HtmlToken("start", "", tag, tuple(attrs)))
@@ -69,7 +69,7 @@ class _TokenCollector(HTMLParser):
         return self.parse_bogus_comment(i)
 
     def _add_token(self, token: HtmlToken) -> None:
-        self.found.append((self.getpos(), token))
+        self.tokens.append((self.getpos(), token))
 
 
 def tokenize_html(html: str) -> list[HtmlToken]:
@@ -84,9 +84,9 @@ def _iterate_tokens(html: str) -> Iterator[HtmlToken]:
     # Not closed: the parser would read each unfinished tag anew, which takes minutes for 50,000 of them.
     end = len(html) - len(parser.rawdata)
     lines = [0, *accumulate(len(line) + 1 for line in html.split("\n"))]
-    begins = [lines[line - 1] + column for (line, column), _ in parser.found]
+    begins = [lines[line - 1] + column for (line, column), _ in parser.tokens]
     yield HtmlToken("other", html[: [*begins, end][0]])
-    for (begin, until), (_, token) in zip(pairwise([*begins, end]), parser.found, strict=True):
+    for (begin, until), (_, token) in zip(pairwise([*begins, end]), parser.tokens, strict=True):
         yield HtmlToken(token.kind, html[begin:until], token.name, token.attributes)
     yield HtmlToken("text", html[end:])
 

@@ -95,7 +95,7 @@ def build_markup_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]
 
 
 def match_tags(tags: Sequence[InlineTag]) -> dict[int, int] | None:
-    """Return the number of the partner of each tag that has one; None where tags cross, or are nested too deeply.
+    """Return the number of the partner of each tag that has one; None if tags cross, or are nested too deeply.
 
     A tag without a partner inside of an element that ends counts as crossing too.
     """

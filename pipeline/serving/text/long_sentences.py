@@ -24,13 +24,13 @@ def cut_sentence(sentence: str, fits: Callable[[str], bool]) -> list[str]:
         fits: whether a model reads a text whole.
     """
     parts = []
-    rest = sentence
-    while rest:
-        end = _longest_fitting_length(rest, fits)
-        if end < len(rest):
-            end = _best_cut_position(rest, end, fits)
-        parts.append(rest[:end])
-        rest = rest[end:]
+    remaining_text = sentence
+    while remaining_text:
+        end = _longest_fitting_length(remaining_text, fits)
+        if end < len(remaining_text):
+            end = _best_cut_position(remaining_text, end, fits)
+        parts.append(remaining_text[:end])
+        remaining_text = remaining_text[end:]
     return parts
 
 
@@ -53,14 +53,14 @@ def _best_cut_position(text: str, end: int, fits: Callable[[str], bool]) -> int:
     """The best place to cut at or before `end`, where the beginning of the text that fits ends."""
     head = text[: end + 1]  # a space may follow what fits
     for border in _CUT_PATTERNS:
-        places: list[int] = [found.end() for found in border.finditer(head) if found.end() <= end]
+        places: list[int] = [match.end() for match in border.finditer(head) if match.end() <= end]
         while places and places[-1] >= MIN_CUT_SHARE * end:
             if fits(text[: places[-1]]):
                 return places.pop()
             places.pop()
     last = 0
-    for found in _GRAPHEME.finditer(text):
-        if found.end() > end:
+    for match in _GRAPHEME.finditer(text):
+        if match.end() > end:
             break
-        last = found.end()
+        last = match.end()
     return last if last and fits(text[:last]) else end

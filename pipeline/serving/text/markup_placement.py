@@ -115,7 +115,7 @@ class MarkupPlacement:
         """The words of an element or unit among those that are free."""
         if isinstance(markup, VerbatimUnit) and (same := self._find_identical_words(markup, gains, free)) is not None:
             return same
-        score, found = best_word_range(gains, free)
+        score, word_range = best_word_range(gains, free)
         if isinstance(markup, VerbatimUnit) and not (self._is_aligned and score > 0):
             return None
         if score <= 0:
@@ -126,21 +126,23 @@ class MarkupPlacement:
             is_mark = is_punctuation(self._source[markup.start : markup.end])
             # No word is mostly of this source: the one with most of it, a mark only for marks.
             word = max(words, key=lambda word: (self._words.is_punctuation(word) == is_mark, shares[word]))
-            found = (word, word + 1)
-        return self._fit_to_punctuation(markup, found, next(each for each in free if each[0] <= found[0] < each[1]))
+            word_range = (word, word + 1)
+        return self._fit_to_punctuation(
+            markup, word_range, next(each for each in free if each[0] <= word_range[0] < each[1])
+        )
 
     def _find_identical_words(self, unit: VerbatimUnit, gains: Floats, free: Sequence[WordRange]) -> WordRange | None:
         """The words that spell a unit, if the translation has them."""
         spelled = self._source[unit.start : unit.end]
         spans = self._words.spans
-        found = [
+        word_ranges = [
             (first, last)
             for low, high in free
             for first in range(low, high)
             for last in range(first + 1, min(high, first + len(spelled)) + 1)
             if self._words.text[spans[first][0] : spans[last - 1][1]] == spelled
         ]
-        return max(found, key=lambda each: gains[each[0] : each[1]].sum(), default=None)
+        return max(word_ranges, key=lambda each: gains[each[0] : each[1]].sum(), default=None)
 
     def _fit_to_punctuation(self, markup: Element | VerbatimUnit, word_range: WordRange, free: WordRange) -> WordRange:
         """The stretch, which begins and ends with punctuation only where its source does."""
@@ -196,16 +198,16 @@ def best_word_range(gains: Floats, free: Sequence[WordRange]) -> tuple[float, Wo
         gains: (W,).
         free: the stretches of words that may be taken.
     """
-    best, found = 0.0, (0, 0)
+    best_score, best_range = 0.0, (0, 0)
     for low, high in free:
         total, first = 0.0, low
         for word in range(low, high):
             if total <= 0:
                 total, first = 0.0, word
             total += float(gains[word])
-            if total > best:
-                best, found = total, (first, word + 1)
-    return best, found
+            if total > best_score:
+                best_score, best_range = total, (first, word + 1)
+    return best_score, best_range
 
 
 def _subtract_word_range(word_range: WordRange, removed_range: WordRange) -> list[WordRange]:

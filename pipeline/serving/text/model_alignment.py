@@ -26,7 +26,7 @@ def align_by_attention(loaded: LoadedModel, source: str, target: str) -> Alignme
         target: its translation.
 
     Returns:
-        The alignment; None where the model has no attention from the one to the other, or a text no pieces or too many.
+        The alignment; None if the model has no attention from the one to the other, or a text no pieces or too many.
     """
     sources, targets = loaded.source_tokenizer.encode_spans(source), loaded.target_tokenizer.encode_spans(target)
     if not sources or not targets or max(len(sources) + 3, len(targets)) >= loaded.model.max_length:
@@ -48,8 +48,8 @@ def _alignment_weights(
     layers = crossing or trace.layers("decoder")
     if not layers:
         return None
-    whole = [layer.weights.astype(np.float64) for layer in layers]
-    rows, columns = whole[0].shape[1:]
+    layer_weights = [layer.weights.astype(np.float64) for layer in layers]
+    rows, columns = layer_weights[0].shape[1:]
     if crossing:
         first, last = columns - 1 - num_sources, columns - 1
     else:  # one text: source, end, begin, translation
@@ -58,4 +58,4 @@ def _alignment_weights(
     begin = rows - 1 - num_targets
     if first < 0 or begin < 0:
         return None
-    return alignment_weights([each[:, begin:, first:last] for each in whole], guided)
+    return alignment_weights([each[:, begin:, first:last] for each in layer_weights], guided)

@@ -18,7 +18,7 @@ def align_by_numpy(model: NumpyModel, source: str, target: str) -> Alignment | N
         target: its translation.
 
     Returns:
-        The alignment; None where a text has no pieces or too many.
+        The alignment; None if a text has no pieces or too many.
     """
     sources, targets = model.source_tokenizer.encode_spans(source), model.target_tokenizer.encode_spans(target)
     if not sources or not targets or max(len(sources) + 3, len(targets)) >= model.network.max_length:

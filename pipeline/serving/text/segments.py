@@ -24,9 +24,11 @@ class SegmentBorders(NamedTuple):
 class TextSegments:
     """A text as sentences and separators: `separators[0] + sentences[0] + separators[1] + ...` is the text.
 
-    sentences: none is empty or begins or ends with white space.
-    separators: one more than sentences: spaces, line breaks, and all else that no model has to read.
-    cuts: the places of the sentences that end where a longer one was cut, since no model reads it whole.
+    Args:
+        sentences: none is empty or begins or ends with white space.
+        separators: one more than sentences: spaces, line breaks, and all else that no model has to read.
+        indices_of_cut_sentences: the places of the sentences that end where a longer one was cut, since no model reads
+            it whole.
     """
 
     sentences: tuple[str, ...]
@@ -51,13 +53,13 @@ class TextSegments:
 
     def borders(self, translations: Sequence[str]) -> list["SegmentBorders"]:
         """Return where each sentence stands in the text, and its translation in what `join` returns."""
-        found, start, reached = [], len(self.separators[0]), len(self.separators[0])
+        segment_borders, start, reached = [], len(self.separators[0]), len(self.separators[0])
         rows = zip(self.sentences, self.separators[1:], self._translations_with_separators(translations), strict=True)
         for sentence, between, (text, separator) in rows:
             end, until = start + len(sentence), reached + len(text)
-            found.append(SegmentBorders(start, end, reached, until))
+            segment_borders.append(SegmentBorders(start, end, reached, until))
             start, reached = end + len(between), until + len(separator)
-        return found
+        return segment_borders
 
     def _translations_with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Each translation, and what stands behind it."""

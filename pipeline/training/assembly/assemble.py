@@ -60,17 +60,17 @@ def assemble_trainer(session: TrainingSession, checkpoints: Checkpoints, checkpo
     config, data, world = session.config, session.data, session.world
     settings = resolve_execution_settings(config, session.model, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
-    about = make_task_context(session, settings)
-    check_trainable(session, about)
-    drawn = initial_state(session, settings, about)
+    context = make_task_context(session, settings)
+    check_trainable(session, context)
+    drawn = initial_state(session, settings, context)
     if checkpoint is None:
-        start = fresh_start(session, drawn, about)
-        start = replace(start, state=shard_state(session, start.state, settings, about))
+        start = fresh_start(session, drawn, context)
+        start = replace(start, state=shard_state(session, start.state, settings, context))
     else:
-        start = resumed_start(session, shard_state(session, drawn, settings, about), settings, checkpoint)
-    course = build_setup(session, start, about)
-    report_training_setup(session, start, course)
-    return make_trainer(session, start.state, course, about.target, checkpoints)
+        start = resumed_start(session, shard_state(session, drawn, settings, context), settings, checkpoint)
+    setup = build_setup(session, start, context)
+    report_training_setup(session, start, setup)
+    return make_trainer(session, start.state, setup, context.target, checkpoints)
 
 
 def report_training_setup(session: TrainingSession, start: StartingPoint, setup: TrainingSetup) -> None:
@@ -81,10 +81,10 @@ def report_training_setup(session: TrainingSession, start: StartingPoint, setup:
         start: the starting point; warnings are given where it is new.
         setup: batches and number of updates.
     """
-    state, data, tell = start.state, session.data, session.reporter
+    state, data, reporter = start.state, session.data, session.reporter
     if not start.is_new:
-        tell.line(resume_message(state.progress))
-    tell.line(
+        reporter.line(resume_message(state.progress))
+    reporter.line(
         f"training: {num_parameters(state.model):,} parameters, {format_count(len(data.train), 'example')} in "
         f"{format_count(setup.batches.num_batches(0), 'batch', 'batches')}, at most "
         f"{format_count(setup.total_steps, 'update')}; "
@@ -93,7 +93,7 @@ def report_training_setup(session: TrainingSession, start: StartingPoint, setup:
     if trains_like_word2vec(session.model, session.config):
         reason = no_online_updates_reason(session.model, session.config, state.progress.settings)
         if reason is not None:
-            tell.warn(
+            reporter.warn(
                 "word vectors take one step an update, along its mean gradient; word2vec, which is far faster, takes "
                 f"one for each prediction: {reason}"
             )
@@ -105,7 +105,7 @@ def report_training_setup(session: TrainingSession, start: StartingPoint, setup:
         for doubt in recipe_warnings(
             config.schedule, config.batch_growth, total_steps=setup.total_steps, parameters=parameters, tokens=tokens
         ):
-            tell.warn(doubt)
+            reporter.warn(doubt)
 
 
 def make_trainer(

@@ -71,17 +71,17 @@ def resolve_total_steps(
             be of two trainings. To stop at the current step is possible.
     """
     world_size = progress.settings.world_size
-    asked = last_step(config, num_batches, world_size)
+    total_steps = last_step(config, num_batches, world_size)
     if progress.step and config.schedule.name in TOTAL_STEPS_SCHEDULES:
         agreed = progress.total_steps
         if not agreed:  # a checkpoint of a version that did not write it down
             agreed = last_step(_apply_planned_end(previous_plan, config), num_batches, world_size)
-        if asked not in (agreed, progress.step):
-            raise RecipeError(_changed_end_message(progress.step, agreed, asked, config, folder))
+        if total_steps not in (agreed, progress.step):
+            raise RecipeError(_changed_end_message(progress.step, agreed, total_steps, config, folder))
         progress.total_steps = agreed
     else:
-        progress.total_steps = asked
-    return asked
+        progress.total_steps = total_steps
+    return total_steps
 
 
 def _apply_planned_end(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:

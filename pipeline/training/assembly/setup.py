@@ -38,21 +38,21 @@ def build_setup(session: TrainingSession, start: StartingPoint, context: TaskCon
 
 
 def make_resegmentation(context: TaskContext, seed: int) -> Resegmenter | None:
-    """Return the resegmentation that gives texts other pieces at each update; None where it is not asked for. Labels
+    """Return the resegmentation that gives texts other pieces at each update; None if it is not asked for. Labels
     never change.
 
-    Raises RecipeError where neither side's tokenizer can give other pieces.
+    Raises RecipeError if neither side's tokenizer can give other pieces.
     """
     wanted = {"bpe_dropout": context.config.bpe_dropout, "unigram_alpha": context.config.unigram_alpha}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    for name, value in given.items():
+    settings = {name: value for name, value in wanted.items() if value is not None}
+    for name, value in settings.items():
         if TASK_SPECS[context.model.task].of_words or context.model.block is not None:
             raise RecipeError(f"training.{name}: {NO_RESEGMENTATION_REASON}: remove it")
         if not any(side.sampler(**{name: value}) for side in (context.source, context.target)):
             kind = name.partition("_")[0]
             raise RecipeError(f"training.{name} = {value}: neither side has a tokenizer of kind {kind}: remove it")
-    if not given:
+    if not settings:
         return None
-    source = context.source.sampler(**given)
-    target = source if context.target is context.source else context.target.sampler(**given)
+    source = context.source.sampler(**settings)
+    target = source if context.target is context.source else context.target.sampler(**settings)
     return Resegmenter(source, target, seed, min(context.model.max_length, context.batch_tokens), context.batch_tokens)

@@ -46,7 +46,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def make_task_context(session: TrainingSession, settings: ExecutionSettings) -> TaskContext:
-    """Return the facts from which the task is made. Raises RecipeError where the model does not read such data."""
+    """Return the facts from which the task is made. Raises RecipeError if the model does not read such data."""
     image = image_shape(session.data.preparation)
     tokens = num_source_image_tokens(image, session.model.vision, session.config)
     pair = load_tokenizer_pair(session.data.tokenizer_folder)
@@ -58,7 +58,7 @@ def make_task_context(session: TrainingSession, settings: ExecutionSettings) -> 
 def make_alignment_guide(
     session: TrainingSession, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> GuidedAlignmentLoss | None:
-    """Return the supervision of the head that is trained to align; None where the recipe asks for none.
+    """Return the supervision of the head that is trained to align; None if the recipe asks for none.
 
     Args:
         session: the settings and data of the training.

@@ -60,11 +60,11 @@ def make_scorer(
         task: the task.
         split: the validation data.
         target_tokenizer: the tokenizer of the target.
-        before: the BLEU signature of earlier validations; None where there is none.
+        before: the BLEU signature of earlier validations; None if there is none.
         name: name of the data in messages.
 
     Returns:
-        The scorer; None where no metric remains.
+        The scorer; None if no metric remains.
 
     Raises:
         DataError: the metric of early stopping cannot be computed of these data.

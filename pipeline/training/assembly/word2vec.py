@@ -38,7 +38,7 @@ def trains_like_word2vec(model: ModelConfig, config: TrainingConfig) -> bool:
 
 
 def no_online_updates_reason(model: ModelConfig, config: TrainingConfig, settings: ExecutionSettings) -> str | None:
-    """Return why such a training takes one step an update, along its mean gradient; None where it takes one for each
+    """Return why such a training takes one step an update, along its mean gradient; None if it takes one for each
     prediction.
 
     Args:
@@ -88,7 +88,7 @@ def initialize_as_word2vec(model: Any) -> None:
 class Word2vecGradientComputer(GradientComputer):
     """Object that takes the steps of an update when its gradient is asked for, with the optimizer's learning rate.
 
-    Raises RecipeError where numba is not installed.
+    Raises RecipeError if numba is not installed.
     """
 
     can_skip: ClassVar[bool] = False

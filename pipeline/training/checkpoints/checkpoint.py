@@ -60,7 +60,7 @@ class Checkpoint:
         return {key: shard_of_rank(tensor, rank, size) for key, tensor in found.items()}
 
     def _part_files(self, name: str) -> list[str]:
-        """The files with tensors of this name, in the order of the processes. Raises DataError where one is missing."""
+        """The files with tensors of this name, in the order of the processes. Raises DataError if one is missing."""
         if f"{name}.safetensors" in self.files:
             return [f"{name}.safetensors"]
         found = sorted(file for file in self.files if re.fullmatch(rf"{name}-\d{{5}}-of-\d{{5}}\.safetensors", file))
@@ -112,16 +112,16 @@ def document_sha256(document: Mapping[str, Any]) -> str:
 
 def read_verified(file: Path, files: Mapping[str, Any]) -> bytes:
     """The bytes of a file, which are those that were written."""
-    wanted = files.get(file.name)
+    expected = files.get(file.name)
     try:
         status = file.lstat()
-        ours = stat.S_ISREG(status.st_mode) and isinstance(wanted, dict) and status.st_size == wanted.get("size")
+        ours = stat.S_ISREG(status.st_mode) and isinstance(expected, dict) and status.st_size == expected.get("size")
         contents = b""
         if ours:
             with open_regular_file(file, follow_symlinks=False) as stream:
                 contents = stream.read()
     except OSError as error:
         raise DataError(f"checkpoint is damaged: {error.strerror}", file=file) from error
-    if file_fingerprint(contents) != wanted:
-        raise DataError(f"checkpoint is damaged: size or sha256 is not that of {wanted!r:.120}", file=file)
+    if file_fingerprint(contents) != expected:
+        raise DataError(f"checkpoint is damaged: size or sha256 is not that of {expected!r:.120}", file=file)
     return contents

@@ -160,9 +160,9 @@ class Checkpoints:
         return Checkpoint(folder, step, state, files)
 
     def newest_verified(self, reporter: Reporter) -> Checkpoint | None:
-        """The newest checkpoint that verifies, saying which newer ones do not; none where there are no checkpoints.
+        """The newest checkpoint that verifies, saying which newer ones do not; none if there are no checkpoints.
 
-        Raises DataError where there are some and none verifies: starting over would throw work away unasked.
+        Raises DataError if there are some and none verifies: starting over would throw work away unasked.
         """
         steps = self.steps()
         for step in reversed(steps):

@@ -65,14 +65,14 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     folder = checkpoints.folder.parent
     aside = _unused_old_folder(folder)
     folder.rename(aside)
-    past = (
+    progress_words = (
         f"; it has done {format_count(progress.step, 'update')} already"
         if changes.keys() <= KEYS_CHANGEABLE_ON_RESUME
         else ""
     )
     reporter.line(
-        f"training: the recipe changed ({words}){past}, so training starts from scratch. The previous one was moved "
-        f"to {aside}"
+        f"training: the recipe changed ({words}){progress_words}, so training starts from scratch. The previous one "
+        f"was moved to {aside}"
     )
     return None
 
@@ -96,13 +96,13 @@ def restore_progress(
     progress, plan = state.progress, plan_document(next_plan)
     before = progress.plan
     changes = sorted(find_differences(before, plan).items())
-    made = [
+    setting_changes = [
         SettingChange(step=progress.step, key=_plan_key_to_recipe_key(key), old=old, new=new)
         for key, (old, new) in changes
     ]
     if (earlier := progress.num_processes) != num_processes:
-        made.append(SettingChange(step=progress.step, key=NUM_PROCESSES_KEY, old=earlier, new=num_processes))
-    progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
+        setting_changes.append(SettingChange(step=progress.step, key=NUM_PROCESSES_KEY, old=earlier, new=num_processes))
+    progress.changes, progress.plan, progress.settings = [*progress.changes, *setting_changes], plan, settings
     return before
 
 
@@ -169,25 +169,31 @@ def resolve_execution_settings(
     )
     if checkpoint is None:
         return now
-    then = read_progress(checkpoint).settings
-    if then.world_size != now.world_size and not config.elastic:
+    earlier = read_progress(checkpoint).settings
+    if earlier.world_size != now.world_size and not config.elastic:
         raise RecipeError(
-            f"training began with {then.world_size} processes, not {now.world_size}; resume it with torchrun "
-            f"--nproc-per-node {then.world_size}, set training.elastic = true to go on with {now.world_size}, or move "
-            f"{checkpoint.folder.parent.parent} away to start over"
+            f"training began with {earlier.world_size} processes, not {now.world_size}; resume it with torchrun "
+            f"--nproc-per-node {earlier.world_size}, set training.elastic = true to go on with {now.world_size}, "
+            f"or move {checkpoint.folder.parent.parent} away to start over"
         )
-    kept = {what: getattr(then, what) for what in ("threads", "parallel") if getattr(config, what) == "auto"}
+    kept = {
+        setting_name: getattr(earlier, setting_name)
+        for setting_name in ("threads", "parallel")
+        if getattr(config, setting_name) == "auto"
+    }
     if parallel_training_unsupported_reason(model, world) is not None:  # of another machine
         kept["parallel"] = "threads"
     now = now.model_copy(update=kept)
-    for what in ("device", "torch", "threads", "parallel"):
-        before, after = getattr(then, what), getattr(now, what)
+    for setting_name in ("device", "torch", "threads", "parallel"):
+        before, after = getattr(earlier, setting_name), getattr(now, setting_name)
         if before != after:
             differs = "last digits may differ"
-            if what == "parallel" or (what == "threads" and "processes" in (then.parallel, now.parallel)):
+            if setting_name == "parallel" or (
+                setting_name == "threads" and "processes" in (earlier.parallel, now.parallel)
+            ):
                 differs = "dropout draws other numbers for other shares, so losses differ by more than rounding"
-            reporter.warn(f"training began with {what} {before} and continues with {after}: {differs}")
-    return then.model_copy(update=now.model_dump(include={"device", "torch", "threads", "parallel"}))
+            reporter.warn(f"training began with {setting_name} {before} and continues with {after}: {differs}")
+    return earlier.model_copy(update=now.model_dump(include={"device", "torch", "threads", "parallel"}))
 
 
 def _choose_num_threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:

@@ -215,7 +215,7 @@ def _check_tensors(expected: dict[str, Tensor], saved: dict[str, Tensor], folder
 
 
 def read_progress(checkpoint: Checkpoint) -> Progress:
-    """The progress in a checkpoint. Raises DataError where it is not what this tfm writes."""
+    """The progress in a checkpoint. Raises DataError if it is not what this tfm writes."""
     try:
         progress = Progress.model_validate(checkpoint.state)
         if progress.step != checkpoint.step:

@@ -65,15 +65,15 @@ def _read_checkpoint(run: Path, step: int | None) -> tuple[Checkpoint, dict[str,
         steps = checkpoints.steps()
         if not steps:
             raise DataError("holds no checkpoint yet: `tfm train` writes them", file=checkpoints.folder)
-        wanted = steps[-1] if step is None else step
-        if wanted not in steps:
+        chosen_step = steps[-1] if step is None else step
+        if chosen_step not in steps:
             there = ", ".join(map(str, steps))
-            raise DataError(f"there is no checkpoint of step {wanted}, only of {there}", file=checkpoints.folder)
+            raise DataError(f"there is no checkpoint of step {chosen_step}, only of {there}", file=checkpoints.folder)
         try:
-            checkpoint = checkpoints.read(wanted)
+            checkpoint = checkpoints.read(chosen_step)
             return checkpoint, published_weights(checkpoint)
         except DataError:
-            if wanted in checkpoints.steps():
+            if chosen_step in checkpoints.steps():
                 raise
             # The training has removed it while it was read: there is a newer one.
 

@@ -32,7 +32,7 @@ class Ema:
         torch._foreach_lerp_(list(self.weights.values()), list(local_weights(self._model).values()), 1 - decay)
 
     def load(self, weights: dict[str, Tensor]) -> None:
-        """Go on from these averages. Raises KeyError where one is missing."""
+        """Go on from these averages. Raises KeyError if one is missing."""
         _copy_tensors(weights, self.weights)
 
     @contextmanager

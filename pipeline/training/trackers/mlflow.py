@@ -42,13 +42,13 @@ class MlflowTracker:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         self._client = MlflowClient(mlflow_tracking_uri(run.runs_folder))
         try:
-            found = None if run_id is None else self._client.get_run(run_id)
+            earlier_run = None if run_id is None else self._client.get_run(run_id)
         except MlflowException as error:
             if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                 raise
-            found = None
-        if found is not None and found.info.lifecycle_stage == "active":
-            self.run_id = str(found.info.run_id)
+            earlier_run = None
+        if earlier_run is not None and earlier_run.info.lifecycle_stage == "active":
+            self.run_id = str(earlier_run.info.run_id)
             self._client.update_run(self.run_id, status="RUNNING")
         else:
             made = self._client.create_run(
@@ -62,8 +62,8 @@ class MlflowTracker:
         from mlflow.exceptions import MlflowException
 
         name = tracker_project_from_env("MLFLOW_EXPERIMENT_NAME")
-        if found := self._client.get_experiment_by_name(name):
-            return str(found.experiment_id)
+        if experiment := self._client.get_experiment_by_name(name):
+            return str(experiment.experiment_id)
         is_local = "MLFLOW_TRACKING_URI" not in os.environ
         try:
             return str(
@@ -72,8 +72,8 @@ class MlflowTracker:
                 )
             )
         except MlflowException:  # another training made it meanwhile
-            if found := self._client.get_experiment_by_name(name):
-                return str(found.experiment_id)
+            if experiment := self._client.get_experiment_by_name(name):
+                return str(experiment.experiment_id)
             raise
 
     def _log_config(self, config: Mapping[str, object]) -> None:

@@ -65,20 +65,20 @@ def read_sent_state(file: Path, plan_hash: str | None, service_address: str) -> 
         service_address: the service that is asked for now; the file's is only compared with it.
     """
     try:
-        found = SentLines(**read_json(file, max_bytes=MAX_STATE_BYTES))
+        sent = SentLines(**read_json(file, max_bytes=MAX_STATE_BYTES))
     except (OSError, DataError, TypeError):
         return SentLines(plan_hash or "", service_address)
-    whole = (
-        isinstance(found.training, str)
-        and isinstance(found.run_id, str)
-        and RUN_ID.fullmatch(found.run_id)
-        and isinstance(found.steps, dict)
-        and all(type(step) is int for step in found.steps.values())
-        and (found.scores is None or isinstance(found.scores, str))
+    is_valid = (
+        isinstance(sent.training, str)
+        and isinstance(sent.run_id, str)
+        and RUN_ID.fullmatch(sent.run_id)
+        and isinstance(sent.steps, dict)
+        and all(type(step) is int for step in sent.steps.values())
+        and (sent.scores is None or isinstance(sent.scores, str))
     )
-    if not whole or found.place != service_address or found.training != (plan_hash or found.training):
+    if not is_valid or sent.place != service_address or sent.training != (plan_hash or sent.training):
         return SentLines(plan_hash or "", service_address)
-    return found
+    return sent
 
 
 def write_sent_state(state: SentLines, file: Path, root: Path) -> None:

@@ -11,7 +11,7 @@ from tfm.pipeline.training.trackers.tracker import MetricsLine, scalars
 
 
 class TensorBoardSink:
-    """Sink that writes figures as TensorBoard scalars. Raises RecipeError where the package is missing."""
+    """Sink that writes figures as TensorBoard scalars. Raises RecipeError if the package is missing."""
 
     def __init__(self, folder: Path, *, step: int) -> None:
         try:

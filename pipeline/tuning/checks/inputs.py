@@ -137,7 +137,7 @@ def check_base_recipe_unchanged(trials: Trials, base: Path, sets: Sequence[str])
 
 
 def _input_problem(recipe: Recipe) -> str | None:
-    """Why an input of a recipe cannot be read; None where all can."""
+    """Why an input of a recipe cannot be read; None if all can."""
     try:
         _inputs_by_label(recipe)
     except DataError as error:

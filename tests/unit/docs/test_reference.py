@@ -94,7 +94,7 @@ def test_a_table_of_some_tasks_is_refused_by_the_others(table: str) -> None:
     name = table.removeprefix("model.")
     value = {"span_corruption": {"share": 0.4}, "word_vectors": {"window": 2}}.get(name, {})
     if value:  # left aside where a parent recipe has it, and so refused by rules of recipes
-        reasons = [rule.why for rule in MODEL_RULES if table in rule.keys]
+        reasons = [rule.reason for rule in MODEL_RULES if table in rule.keys]
         assert len(reasons) == 1
         assert "it is for" in reasons[0]
         return

@@ -81,7 +81,7 @@ def test_bpe_dropout_is_algorithm_1(drop: float, text: str) -> None:
 
 
 def _model(made: Tokenizer) -> dict[str, Any]:
-    model: dict[str, Any] = json.loads(made._whole.to_str())["model"]
+    model: dict[str, Any] = json.loads(made._backend.to_str())["model"]
     return model
 
 

@@ -44,7 +44,7 @@ def test_there_is_a_row_for_every_kind() -> None:
 def test_the_same_text_gives_the_same_tokenizer(kind: Kind) -> None:
     config = TokenizerConfig(kind=kind, vocab_size=400)
     one, other = train(lines(), config), train(reversed(lines()), config)
-    assert one._whole.to_str() == other._whole.to_str()
+    assert one._backend.to_str() == other._backend.to_str()
 
 
 @pytest.mark.parametrize("kind", LEARNED)
@@ -109,7 +109,7 @@ def test_unigram_keeps_frequent_words_whole_and_the_probable_first() -> None:
     texts = [f"{word} {other}" for word in ("katze", "matte") for other in ("hund", "mund")] * 50
     made = train(texts, TokenizerConfig(kind="unigram", vocab_size=60))
     assert made.pieces("katze hund") == [" katze", " hund"]
-    model = json.loads(made._whole.to_str())["model"]
+    model = json.loads(made._backend.to_str())["model"]
     scores = [score for _, score in model["vocab"][4:]]
     assert model["unk_id"] == UNK_ID
     assert scores == sorted(scores, reverse=True)
@@ -141,7 +141,7 @@ def test_text_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for line in lines():
         trainer.add(line)
         assert len(trainer._first) + len(trainer._later) <= 3
-    assert trainer.learn()._whole.to_str() == whole._whole.to_str()
+    assert trainer.learn()._backend.to_str() == whole._backend.to_str()
 
 
 @pytest.mark.parametrize("kind", ALL)

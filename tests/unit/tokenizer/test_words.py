@@ -81,7 +81,7 @@ def test_words_that_do_not_come_again_are_not_remembered(tmp_path: Path) -> None
     assert sorted(by_words._numbers) == ["\ncat", "sat"]
     texts = ["the cat sat", "mat on a", "tea ant the"]
     ids, _ = by_words.encode(texts)
-    assert ids.tolist() == [number for text in texts for number in by_words._whole.encode(text).ids]
+    assert ids.tolist() == [number for text in texts for number in by_words._backend.encode(text).ids]
     assert sorted(by_words._numbers) == ["\ncat", "sat"]
 
 

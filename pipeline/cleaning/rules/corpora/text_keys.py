@@ -34,7 +34,7 @@ def separate_directions(keys: Keys, languages: tuple[str, str] | None) -> Keys:
 
     Args:
         keys: (n, k).
-        languages: of sources and targets; None where a corpus does not say them.
+        languages: of sources and targets; None if a corpus does not say them.
     """
     return keys if languages is None else keys ^ hash_texts(["-".join(languages)])
 

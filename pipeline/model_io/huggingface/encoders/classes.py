@@ -28,7 +28,7 @@ NO_HEAD_WARNING = (
 def _encoder_class(
     family: EncoderFamily, suffix: str, pipeline: str, task: str, head: HeadWeightNames, **supported_values: Any
 ) -> HuggingFaceClass:
-    """One class. held: by key of [model], the values that it has otherwise than its family."""
+    """Make one class. supported_values: by key of [model], the values for which it differs from its family."""
     keys = {
         "architecture": ("encoder_only",),
         "task": (task,),

@@ -12,7 +12,7 @@ def has_tfm_labels(settings: JsonObject) -> bool:
 
 
 def read_label_names(settings: JsonObject, kind: LabelKind) -> list[str]:
-    """The names in their order, without control tokens. Raises ValueError where one cannot be a name here."""
+    """The names in their order, without control tokens. Raises ValueError if one cannot be a name here."""
     names = _read_id2label(settings)[len(SPECIAL_TOKENS) if has_tfm_labels(settings) else 0 :]
     known: set[str] = set()
     for name in names:

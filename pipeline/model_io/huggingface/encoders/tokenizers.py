@@ -72,7 +72,7 @@ def _tokenizer_settings(folder: Snapshot) -> JsonObject:
 
 
 def surrounding_token_ids(document: JsonObject) -> tuple[int | None, int]:
-    """The ids of the tokens before and after each text. Raises ValueError where they are not one each, or one after."""
+    """The ids of the tokens before and after each text. Raises ValueError if they are not one each, or one after."""
     before, after = template_prefix_and_suffix_ids(document)
     if len(before) > 1 or len(after) != 1:
         raise ValueError(

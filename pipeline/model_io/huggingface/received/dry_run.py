@@ -99,7 +99,7 @@ def _empty_weights(received: Snapshot) -> StateDict:
 def _num_embedding_rows(state_dict: StateDict, settings: JsonObject, model_class: HuggingFaceClass) -> int:
     """The number of pieces of the largest table.
 
-    Raises ValueError where a table is not as config.json says, so that no larger one is made from it.
+    Raises ValueError if a table is not as config.json says, so that no larger one is made from it.
     """
     width = next((settings[key] for key in ("d_model", "hidden_size", "n_embd") if key in settings), None)
     tables = [name for name in state_dict if any(f".{each}".endswith(f".{name}") for each in model_class.tables)]

@@ -27,7 +27,7 @@ _BILOU_TO_IOBES = str.maketrans("LU", "ES")
 
 
 def parse_tag(label: str, scheme: str) -> Tag | None:
-    """The tag that a label spells; None where it spells none of this way."""
+    """The tag that a label spells; None if it spells none of this way."""
     if label == "O":
         return OUTSIDE_TAG
     found = _TAG_PATTERN.fullmatch(label)
@@ -39,7 +39,7 @@ def parse_tag(label: str, scheme: str) -> Tag | None:
 def extract_entities(labels: Sequence[str], scheme: str) -> list[Entity]:
     """Return the entities in the labels of a text, in order; a label that is no tag of the scheme is outside."""
     tags = [parse_tag(label, scheme) or OUTSIDE_TAG for label in labels]
-    found: list[Entity] = []
+    entities: list[Entity] = []
     place = 0
     while place < len(tags):
         end = place + 1
@@ -49,9 +49,9 @@ def extract_entities(labels: Sequence[str], scheme: str) -> list[Entity]:
         while end < len(tags) and _continues_entity(tags[end - 1], tags[end]):
             end += 1
         if _CLOSES_ENTITY[scheme](tags[end - 1]):
-            found.append((place, end, tags[place][1]))
+            entities.append((place, end, tags[place][1]))
         place = end
-    return found
+    return entities
 
 
 def _continues_entity(previous: Tag, tag: Tag) -> bool:

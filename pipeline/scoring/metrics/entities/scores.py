@@ -68,15 +68,15 @@ def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: 
         references: the right tags, as many lines.
         config: `entities` is read.
     """
-    right, given, wanted = Counter[str](), Counter[str](), Counter[str]()
+    num_right, num_hypothesis, num_reference = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         one, other = (extract_entities(text.split(), config.entities) for text in (hypothesis, reference))
-        given.update(kind for _, _, kind in one)
-        wanted.update(kind for _, _, kind in other)
-        right.update(kind for _, _, kind in {*one} & {*other})
-    names = sorted({*given, *wanted})
-    by_type = {name: label_score(right[name], given[name], wanted[name]) for name in names}
-    averages = {"micro": label_score(right.total(), given.total(), wanted.total())}
+        num_hypothesis.update(kind for _, _, kind in one)
+        num_reference.update(kind for _, _, kind in other)
+        num_right.update(kind for _, _, kind in {*one} & {*other})
+    names = sorted({*num_hypothesis, *num_reference})
+    by_type = {name: label_score(num_right[name], num_hypothesis[name], num_reference[name]) for name in names}
+    averages = {"micro": label_score(num_right.total(), num_hypothesis.total(), num_reference.total())}
     averages["macro"] = _weighted_mean(list(by_type.values()), [1] * len(by_type))
     averages["weighted"] = _weighted_mean(list(by_type.values()), [each.support for each in by_type.values()])
     return EntityScores(by_type, averages)
@@ -93,7 +93,7 @@ def _weighted_mean(scores: Sequence[LabelScore], weights: Sequence[int]) -> Labe
 
 
 def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> str | None:
-    """Return the reason why the references cannot be scored by their entities; None where they can."""
+    """Return the reason why the references cannot be scored by their entities; None if they can."""
     for line, text in enumerate(references, 1):
         for label in text.split():
             if parse_tag(label, config.entities) is None:

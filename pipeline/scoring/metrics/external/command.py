@@ -73,14 +73,14 @@ def run_command_on_pairs(
     Raises:
         ExternalMetricError: as for `run_command`.
     """
-    numbers, count, given = _NumberParser(None), 0, 0
+    numbers, count, num_given = _NumberParser(None), 0, 0
 
     def chunks() -> Iterator[bytes]:
-        nonlocal given
+        nonlocal num_given
         chunk = b""
         for source, hypothesis in pairs:
             chunk += _segment_line(source, hypothesis, [])
-            given += 1
+            num_given += 1
             if len(chunk) >= _PIPE_BYTES:
                 yield chunk
                 chunk = b""
@@ -90,17 +90,17 @@ def run_command_on_pairs(
     def parse_output(data: bytes) -> None:
         nonlocal count
         numbers.feed(data)
-        found = numbers.pop_numbers()
-        count += len(found)
-        on_numbers(found)
+        printed = numbers.pop_numbers()
+        count += len(printed)
+        on_numbers(printed)
 
     _run_subprocess(metric, chunks(), parse_output)
-    found = numbers.all_numbers()
-    if count + len(found) != given:
+    printed = numbers.all_numbers()
+    if count + len(printed) != num_given:
         raise ExternalMetricError(
-            f"printed {format_count(count + len(found), 'number')} for {format_count(given, 'segment')}"
+            f"printed {format_count(count + len(printed), 'number')} for {format_count(num_given, 'segment')}"
         )
-    on_numbers(found)
+    on_numbers(printed)
 
 
 def _run_subprocess(metric: ExternalMetric, chunks: Iterator[bytes], on_read: Callable[[bytes], None]) -> None:
@@ -127,7 +127,7 @@ def _exchange_data(
 ) -> None:
     """Write and read as the command is ready for it, so that neither waits for the other for ever; until it ends.
 
-    `on_read` is called with the output. Raises ExternalMetricError where the command ends with another code than 0, or
+    `on_read` is called with the output. Raises ExternalMetricError if the command ends with another code than 0, or
     not within `limit` seconds.
     """
     assert process.stdin is not None
@@ -189,7 +189,7 @@ class _PipeWriter:
 class _NumberParser:
     """Parser of numbers as they are printed, one a line; raises ExternalMetricError at the first line that is none.
 
-    count: the number of lines to come; None where it is not known.
+    count: the number of lines to come; None if it is not known.
     """
 
     def __init__(self, count: int | None) -> None:

@@ -115,7 +115,7 @@ def _mean_of_numbers(numbers: Sequence[float]) -> float:
 
 
 def _script_files(name: str) -> list[str]:
-    """The files of a name: its own, or those of a folder in order; none where there is neither, or too many."""
+    """The files of a name: its own, or those of a folder in order; none if there is neither, or too many."""
     try:
         if not Path(name).is_dir():
             return [name] if Path(name).is_file() else []

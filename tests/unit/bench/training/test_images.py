@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from bench.peers.train_images import PlainNetwork
+from bench.peers.training.train_images import PlainNetwork
 from bench.training.images import check_model
 from tests.image_models import CLASSIFIER, DECODERS, SHAPE, V, config_of, images
 from tfm.model.build import build, num_parameters

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from bench.peers.huggingface import canine_settings
-from bench.peers.train_plain_gpt import PlainGpt, draw_windows, make_plain
+from bench.peers.training.train_plain_gpt import PlainGpt, draw_windows, make_plain
 from bench.processes import run
 from bench.training.baselines import find_peers
 from bench.training.text_peers import (

@@ -71,7 +71,8 @@ def test_a_batch_keeps_to_the_budget_and_padding_is_that_of_a_whole_epoch_within
 def test_weights_and_curricula_hold_in_every_shard():
     weights = np.repeat([1.0, 2.0, 0.25], [400, 300, 300])
     split = replace(
-        make_split(1_000, 130, weights=weights), turns=(CorpusEpochs(400, (2, 9)), CorpusEpochs(300), CorpusEpochs(300))
+        make_split(1_000, 130, weights=weights),
+        corpus_epochs=(CorpusEpochs(400, (2, 9)), CorpusEpochs(300), CorpusEpochs(300)),
     )
     epochs = TASK.epochs(split, BUDGET, seed=2)
     quarters = 0
@@ -85,7 +86,7 @@ def test_weights_and_curricula_hold_in_every_shard():
         assert abs(times[700:].sum() - 75) <= 8
         quarters += int(times[700:].sum())
     assert abs(quarters - 600) <= 8
-    idle = replace(split, turns=(CorpusEpochs(1_000, (2, 9)),))
+    idle = replace(split, corpus_epochs=(CorpusEpochs(1_000, (2, 9)),))
     with pytest.raises(DataError, match="no example is used in epoch 1"):
         TASK.epochs(idle, BUDGET, seed=2)(0)
 

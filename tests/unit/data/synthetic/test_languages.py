@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from tfm.data.corpora.sources import content_fingerprints, describe_corpus, read_pairs
-from tfm.data.corpus_config import BUILT_IN_LANGUAGES, CorpusConfig
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.corpus_keys.built_in_corpora import BUILT_IN_LANGUAGES
 from tfm.data.errors import DataError
 from tfm.data.synthetic import languages
 from tfm.data.synthetic.language import lexicon

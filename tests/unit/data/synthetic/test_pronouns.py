@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tfm.data.corpora.sources import read_pairs
-from tfm.data.corpus_config import GENERATOR_PARAMETERS, CorpusConfig
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.corpus_keys.built_in_corpora import GENERATOR_PARAMETERS
 from tfm.data.errors import DataError
 from tfm.data.synthetic import pronouns, registry
 from tfm.data.synthetic.language.phrases import SeededRandom

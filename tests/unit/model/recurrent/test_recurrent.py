@@ -219,8 +219,8 @@ def test_steps_are_a_reordering(lengths: list[int], backward: bool) -> None:
     steps, rows = TimeMajorPacking(layout, backward=backward), torch.arange(sum(lengths))
     arranged = steps.pack(rows)
     assert torch.equal(steps.unpack(arranged), rows)
-    assert steps.sizes == sorted(steps.sizes, reverse=True)
-    for step, read in enumerate(arranged.split(steps.sizes)):
+    assert steps.batch_sizes == sorted(steps.batch_sizes, reverse=True)
+    for step, read in enumerate(arranged.split(steps.batch_sizes)):
         for sentence, row in zip(steps.order.tolist(), read.tolist(), strict=False):
             place = lengths[sentence] - 1 - step if backward else step
             assert row == sum(lengths[:sentence]) + place

@@ -20,7 +20,7 @@ M2M100 = ("__de__", "__en__", "__ast__", "__ns__")
 
 def with_tokens(*tokens: str) -> Tokenizer:
     """A small vocabulary with these control tokens behind it."""
-    whole = tokenizers.Tokenizer.from_str(train([TEXT], TokenizerConfig(kind="word"))._whole.to_str())
+    whole = tokenizers.Tokenizer.from_str(train([TEXT], TokenizerConfig(kind="word"))._backend.to_str())
     whole.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
     return Tokenizer(whole)
 

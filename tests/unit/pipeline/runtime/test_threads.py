@@ -142,7 +142,7 @@ def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatc
 
 def test_own_work_is_not_that_of_others() -> None:
     found = load_between(CpuSample(1.0, 10.0, 4.0), CpuSample(3.0, 13.0, 6.0))
-    assert found == CpuLoad(busy=1.5, others=0.5)
+    assert found == CpuLoad(busy=1.5, other_programs=0.5)
 
 
 def test_the_work_of_processes_that_it_started_is_its_own() -> None:

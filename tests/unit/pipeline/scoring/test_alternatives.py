@@ -113,7 +113,7 @@ def test_the_sum_is_log_p_of_context_and_choice_less_log_p_of_the_context(
     for (context, choices), found in zip(asked, scored, strict=True):
         before = plain(loaded, encode(context))
         for choice, log_prob, pieces, alone in zip(
-            choices, found.log_probs, found.pieces, found.alone or (), strict=True
+            choices, found.log_probs, found.pieces, found.log_probs_alone or (), strict=True
         ):
             whole = encode(context + choice)
             assert log_prob == pytest.approx(plain(loaded, whole) - before, rel=1e-10)
@@ -168,7 +168,7 @@ def test_a_translation_is_scored_whole_with_its_end(pairs: LoadedModel) -> None:
     for kind, of in (("choices", questions(*asked)), ("contrast", contrasts(*asked))):
         scored, _ = score_alternatives(pairs, of, kind, NullReporter())  # type: ignore[arg-type]
         for (source, texts), found in zip(asked, scored, strict=True):
-            assert found.alone is None
+            assert found.log_probs_alone is None
             assert found.pieces == tuple(len(encode(text)) + 1 for text in texts)
             for text, log_prob in zip(texts, found.log_probs, strict=True):
                 assert log_prob == pytest.approx(plain_pair(pairs, encode(source), encode(text)), rel=1e-10)
@@ -194,7 +194,7 @@ def test_figures_do_not_depend_on_batches_or_neighbours(
         others, _ = score_alternatives(loaded, questions(*reversed(asked)), "choices", NullReporter())
         for one, other in zip(together, reversed(others), strict=True):
             assert one.log_probs == pytest.approx(other.log_probs, rel=1e-11)
-            assert (one.alone or ()) == pytest.approx(other.alone or (), rel=1e-11)
+            assert (one.log_probs_alone or ()) == pytest.approx(other.log_probs_alone or (), rel=1e-11)
 
 
 @pytest.mark.parametrize("changes", [LM, {"dtype": torch.float64}], ids=["language model", "translation"])
@@ -285,7 +285,7 @@ def test_a_masked_model_scores_each_piece_given_all_others(begin_token: bool) ->
 
     scored, told = score_alternatives(loaded, questions(*ASKED), "choices", NullReporter())
     for (context, choices), found in zip(ASKED, scored, strict=True):
-        for choice, log_prob, alone in zip(choices, found.log_probs, found.alone or (), strict=True):
+        for choice, log_prob, alone in zip(choices, found.log_probs, found.log_probs_alone or (), strict=True):
             assert log_prob == pytest.approx(pll(encode(context + choice), len(encode(context))), rel=1e-9)
             assert alone == pytest.approx(pll(encode(choice)), rel=1e-9)
     shares = alternatives_as_json(questions(*ASKED), "choices", scored, told)["accuracy"]

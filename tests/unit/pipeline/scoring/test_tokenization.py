@@ -181,10 +181,10 @@ def test_the_tokenizer_is_chosen_by_the_letters(texts: list[str], name: str, mon
 
 
 def test_why_a_tokenizer_was_chosen_is_said_with_what_would_be_better() -> None:
-    assert choose_tokenizer([["今日の"]]).why.startswith("100 % of the references' letters are kana or Han; ")
-    assert 'pip install "tfm-toolkit[ja]" gives ja-mecab' in choose_tokenizer([["今日の"]]).why
-    assert 'pip install "tfm-toolkit[ko]" gives ko-mecab' in choose_tokenizer([["오늘"]]).why
-    assert choose_tokenizer([["今天 ab"]]).why == "50 % of the references' letters are Han"
+    assert choose_tokenizer([["今日の"]]).reason.startswith("100 % of the references' letters are kana or Han; ")
+    assert 'pip install "tfm-toolkit[ja]" gives ja-mecab' in choose_tokenizer([["今日の"]]).reason
+    assert 'pip install "tfm-toolkit[ko]" gives ko-mecab' in choose_tokenizer([["오늘"]]).reason
+    assert choose_tokenizer([["今天 ab"]]).reason == "50 % of the references' letters are Han"
 
 
 def test_what_was_chosen_is_said_once() -> None:

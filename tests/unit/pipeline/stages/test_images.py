@@ -20,6 +20,7 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.image_sources import read_images
 from tfm.data.corpora.sources import content_fingerprints, read_rows
+from tfm.data.corpus_keys.table_keys import drop_unset_keys
 from tfm.data.dataset import image_examples
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.split import Dataset, Split
@@ -27,7 +28,6 @@ from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import Pixels
-from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -398,8 +398,8 @@ HUB = {"format": "huggingface", "path": "x", "image": "image"}
         ({"train": {"format": "tsv", "path": "x", "image": "picture"}}, "`image` is a column"),
         ({"train": {"format": "csv", "path": "x", "classes": ["a"]}}, "`classes` are for format"),
         ({"train": {**IDX, "classes": ["a", "b", " a"]}}, "'a' is the name of two labels"),
-        ({"train": {**IDX, "classes": ["a", " "]}}, "one line of text, and '' is none"),
-        ({"train": {**IDX, "classes": ["a", "b\nc"]}}, "is none"),
+        ({"train": {**IDX, "classes": ["a", " "]}}, "'' is not one line of text"),
+        ({"train": {**IDX, "classes": ["a", "b\nc"]}}, "is not one line of text"),
         ({"train": {**HUB, "target": "image"}}, "name the same column"),
         ({"train": {**HUB, "target": "a", "references": ["image"]}}, "name the same column"),
         ({"train": {**HUB, "target": "a", "references": ["b", "a"]}}, 'name the column "a" twice'),

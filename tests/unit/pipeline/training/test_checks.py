@@ -76,7 +76,7 @@ def test_characters_are_read_by_models_that_read_characters_alone() -> None:
 
 def test_a_model_that_is_told_languages_needs_sources_that_begin_with_them() -> None:
     plain = train(["a dog"], TokenizerConfig(kind="word"))
-    whole = tokenizers.Tokenizer.from_str(plain._whole.to_str())
+    whole = tokenizers.Tokenizer.from_str(plain._backend.to_str())
     whole.add_special_tokens([tokenizers.AddedToken(each, special=True) for each in ("eng_Latn", "deu_Latn")])
     named, told, said = Tokenizer(whole), config(languages="m2m100"), [["eng-deu"], ["eng-deu"]]
     check_languages(told, named, said, flat=False)

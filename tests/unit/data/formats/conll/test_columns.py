@@ -81,7 +81,7 @@ def test_every_word_has_as_many_columns(tmp_path: Path, text: str, message: str 
 def test_columns_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no column 2; its first word has 2"):
         read(tmp_path / "a", "a O\n", target=2)
-    with pytest.raises(ValueError, match='none is called "ner"'):
+    with pytest.raises(ValueError, match='replace "ner"'):
         CorpusConfig.model_validate({"format": "conll", "path": "a", "target": "ner"})
 
 

@@ -215,7 +215,7 @@ def test_a_large_memory_is_read_bit_by_bit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        ({"format": "tmx", "filters": ["state"]}, 'filters`: "state" is none; write NAME=VALUE or NAME!=VALUE'),
+        ({"format": "tmx", "filters": ["state"]}, 'filters`: "state" is not a filter: write NAME=VALUE or NAME!=VALUE'),
         ({"format": "tsv", "filters": ["a=b"]}, "`filters` is for format tmx and xliff and po"),
         ({"format": "po", "inline_tags": True}, "`inline_tags` is for format tmx and xliff"),
         ({"format": "po", "source": "en"}, 'format "po" has no column "en"; it has msgid, msgstr'),

@@ -182,7 +182,7 @@ def test_a_script_that_knows_of_one_language_is_not_written(tmp_path: Path) -> N
 
 
 def with_named_languages(plain: Tokenizer) -> Tokenizer:
-    whole = tokenizers.Tokenizer.from_str(plain._whole.to_str())
+    whole = tokenizers.Tokenizer.from_str(plain._backend.to_str())
     whole.add_special_tokens([tokenizers.AddedToken(each, special=True) for each in ("eng_Latn", "deu_Latn")])
     return Tokenizer(whole)
 

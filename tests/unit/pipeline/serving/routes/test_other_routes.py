@@ -97,7 +97,7 @@ def test_what_may_begin_a_stop_sequence_waits() -> None:
         ({"prompt": ["a", "b"]}, "prompt has 2 texts"),
         ({"prompt": "a" * 50_001}, "prompt has 50,001 characters"),
         ({"stop": ["a", "b", "c", "d", "e"]}, "stop has 5 texts"),
-        ({"model": "de"}, "model: 'de' is none of this server's that writes texts; it has verse"),
+        ({"model": "de"}, "model: this server has no 'de' that writes texts; it has verse"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])

@@ -157,8 +157,8 @@ def test_auto_takes_the_likeliest_language_that_is_translated_into_the_target() 
         ({"glossary": {"": "x"}}, "glossary"),
         ({"glossary": {"a": "\udfff"}}, "glossary has half a character"),
         ({"glossary": "nonsense"}, "glossary"),
-        ({"model": "xx"}, "model: 'xx' is none"),
-        ({"model": "verse"}, "model: 'verse' is none"),
+        ({"model": "xx"}, "model: this server has no 'xx'"),
+        ({"model": "verse"}, "model: this server has no 'verse'"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(change: dict[str, Any], said: str) -> None:
@@ -267,5 +267,5 @@ def test_the_places_of_sentences_are_told_where_they_are_asked_for() -> None:
     fields = {"q": text, "source": "en", "target": "de", "segments": True, "format": "html"}
     assert ask(make_bench(), fields) == (
         400,
-        {"error": "segments: their places are told of plain texts: remove it, or send format text"},
+        {"error": "segments: places are given for plain texts only: remove segments, or send format text"},
     )

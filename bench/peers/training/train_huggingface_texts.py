@@ -30,7 +30,7 @@ from transformers import (
 )
 
 from bench.peers.huggingface import PAD, canine_settings
-from bench.peers.train_huggingface import IGNORED_LABEL, SETTINGS, pad_rows
+from bench.peers.training.train_huggingface import IGNORED_LABEL, SETTINGS, pad_rows
 
 CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1
 NUM_SPECIALS = 4

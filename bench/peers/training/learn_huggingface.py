@@ -13,8 +13,8 @@ from typing import Any
 
 from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-from bench.peers.decode_huggingface import decode_greedily
-from bench.peers.train_huggingface import SETTINGS, Pairs, StepClock, make_model, read_pieces
+from bench.peers.decoding.decode_huggingface import decode_greedily
+from bench.peers.training.train_huggingface import SETTINGS, Pairs, StepClock, make_model, read_pieces
 
 
 class Curve(TrainerCallback):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""A plain PyTorch loop on a dataset of ours: `python -m bench.peers.train_plain < JSON`. Prints JSON.
+"""A plain PyTorch loop on a dataset of ours: `python -m bench.peers.training.train_plain < JSON`. Prints JSON.
 
 What a good tutorial writes: torch.nn.Transformer or torch.nn.LSTM, padded batches, fused kernels, fused Adam,
 F.cross_entropy; on a GPU bf16 by autocast. The batches are those of `tfm train`, padded.
@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from bench.peers.plain_recurrent import PlainRecurrent
+from bench.peers.training.plain_recurrent import PlainRecurrent
 from bench.training.workload import SEED, rows_of_batches
 from tfm.data.batching.batches import make_pair_batch
 from tfm.data.dataset.store import load_dataset

@@ -1,4 +1,6 @@
-"""A plain PyTorch loop over images of a dataset of ours: `python -m bench.peers.train_images < JSON`. Prints JSON.
+"""A plain PyTorch loop over images of a dataset of ours: figures as JSON.
+
+Usage: python -m bench.peers.training.train_images < JSON
 
 What a good tutorial writes: torch.nn's convolutions, norms and Transformer layers, a Dataset of single images and a
 DataLoader that shuffles them, fused Adam, F.cross_entropy. The network is that of `tfm train`, with as many parameters.

@@ -46,24 +46,26 @@ def table_keys_problem(corpus: Any) -> str | None:
     """The problem of a corpus (a CorpusConfig) whose keys do not go with its format; None if they do."""
     for key, formats in FORMATS_BY_KEY.items():
         if getattr(corpus, key) is not None and corpus.format not in formats:
-            of = " and ".join(formats)
-            return f'`{key}` is for format {of}, not for "{corpus.format}": remove it'
+            format_names = " and ".join(formats)
+            return f'`{key}` is for format {format_names}, not for "{corpus.format}": remove it'
     if corpus.delimiter is not None and (len(corpus.delimiter) != 1 or corpus.delimiter in '\r\n"\\ '):
-        return f"`delimiter` is one character between cells, and {corpus.delimiter!r} is none"
+        return f"`delimiter` is {corpus.delimiter!r}, and must be one character that separates cells"
     for each in corpus.filters or ():
         if not re.fullmatch(r"[^=!]+!?=.*", each, re.DOTALL):
-            return f'`filters`: "{each}" is none; write NAME=VALUE or NAME!=VALUE'
+            return f'`filters`: "{each}" is not a filter: write NAME=VALUE or NAME!=VALUE'
     if isinstance(corpus.source, tuple) and corpus.format not in TABLE_FORMATS:
-        of = ", ".join(TABLE_FORMATS)
-        return f'`source` is a list of columns, which is for tables ({of}), not for "{corpus.format}": name one'
+        format_names = ", ".join(TABLE_FORMATS)
+        return (
+            f'`source` is a list of columns, which is for tables ({format_names}), not for "{corpus.format}": name one'
+        )
     if (problem := several_columns_problem(corpus.source, corpus.target)) is not None:
         return problem
     sides = (*corpus.source_columns, corpus.target, *(corpus.references or ()))
     named = [each for each in sides if not each.isdecimal()]
     if corpus.format == "conll" and (wrong := [each for each in named if each not in ("source", "target")]):
-        return f'format "conll" has columns by number, from 0, and none is called "{wrong[0]}"'
+        return f'format "conll" has columns by number, from 0: replace "{wrong[0]}"'
     if corpus.header is False and named:
-        return f'`header = false`: without names, columns are numbers from 0, and "{named[0]}" is none'
+        return f'`header = false`: without names, columns are numbers from 0: replace "{named[0]}"'
     return None
 
 

@@ -1,4 +1,4 @@
-"""nanoGPT's loop on a dataset of ours: `python -m bench.peers.train_plain_gpt < JSON`. Prints JSON.
+"""nanoGPT's loop on a dataset of ours: `python -m bench.peers.training.train_plain_gpt < JSON`. Prints JSON.
 
 A language model as nanoGPT has it: learned positions, pre-norm without biases, GELU, one table of embeddings, torch's
 attention kernel, AdamW, windows at random places, fp32 on a CPU and bf16 by autocast on a GPU. With a folder that holds
@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bench.peers.train_plain import synchronize
+from bench.peers.training.train_plain import synchronize
 from bench.training.workload import SEED
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.tasks.language_model import concatenate_targets

@@ -1,4 +1,6 @@
-"""CTranslate2 behind a plain route of starlette: `python -m bench.peers.serve_ctranslate2 ENGINE WORKERS BEAM`.
+"""CTranslate2 behind a plain route of starlette.
+
+Usage: python -m bench.peers.decoding.serve_ctranslate2 ENGINE WORKERS BEAM
 
 The engine is what `tfm export --to ctranslate2` made. Texts are translated as they come, each in a thread that waits
 for one of CTranslate2's workers.

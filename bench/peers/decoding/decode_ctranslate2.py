@@ -1,4 +1,4 @@
-"""CTranslate2 with a model exported by `tfm export`: `python -m bench.peers.decode_ctranslate2 < JSON`.
+"""CTranslate2 with a model exported by `tfm export`: `python -m bench.peers.decoding.decode_ctranslate2 < JSON`.
 
 From the same token ids to token ids; prints the same as bench/decoding/answering.py.
 """
