@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeAlias, cast
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.markup import check_lines, markup_problem, page_problem
+from tfm.data.corpora.markup import check_lines, line_end_problem, markup_problem, page_problem, utterance_ids_problem
 from tfm.data.corpora.paths.corpus_files import corpus_files, files_with_display_names, required_path
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
@@ -155,7 +155,7 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
 
 
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
-    problems = (markup_problem,) if corpus.source is None else (markup_problem, page_problem)
+    problems = (markup_problem, *(() if corpus.source is None else (page_problem, utterance_ids_problem)))
     for file in corpus_files(corpus, online=online):
         check_lines(open_lines(file), file, problems)
     if corpus.source is None:
@@ -215,6 +215,7 @@ def _read_columns(
 ) -> PairIterator:
     """The pairs of a format whose reader gives the columns it is asked for."""
     for path in corpus_files(corpus, online=online):
+        check_lines(open_lines(path), path, (line_end_problem,))
         for row in read(path, [*corpus.source_columns, corpus.target]):
             yield "" if corpus.source is None else row[0], row[-1]
 

@@ -10,9 +10,16 @@ from typing import BinaryIO, cast
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows
+from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header, places_by_names
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
-from tfm.data.formats.conll.layout import COMMENT_MARK, DOCUMENT_START, detect_layout, number_column_problem
+from tfm.data.formats.conll.layout import (
+    COMMENT_MARK,
+    DOCUMENT_BEGIN,
+    DOCUMENT_START,
+    detect_layout,
+    number_column_problem,
+)
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
@@ -55,6 +62,9 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         path: the file.
         sources, target: columns that the recipe names, which are taken where the file has them; without sources the
             texts are read alone.
+
+    Raises:
+        ExportableFileError: the file is one that a text or table is to be exported from, or text with tags or times.
     """
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     try:
@@ -76,6 +86,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         pair = f'{{ source = "{path}", target = "OTHER" }}'
         return f"{pair}, where line i of OTHER is the translation of line i, or {alone} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
+    if format_ == "conll" and detect_layout(path).has_arguments:
+        return table + ", source = 3, target = 4 } (its columns are those of CoNLL-2012)"
     if format_ == "conll" and number_column_problem(path, detect_layout(path)) is not None:
         return table + ", source = 1 }"
     if format_ in FORMATS_WITH_DEFAULTS:
@@ -121,7 +133,9 @@ def _detect_content_format(path: Path) -> str:
     filled = [line for line in lines if line.strip()]
     if filled and (all(line.startswith("__label__") for line in filled) or _have_class_labels(filled)):
         return "labelled"
-    if _has_word_per_line(path):
+    if (problem := markup_problem(lines[:MAX_LINES_READ])) is not None:
+        raise ExportableFileError(problem, file=path)
+    if (lines and lines[0].startswith(DOCUMENT_BEGIN)) or _has_word_per_line(path):
         return "conll"
     return "tsv" if filled and all("\t" in line for line in filled) else "text"
 
@@ -164,7 +178,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         first = ["", *first]
     if not is_header(first, others):
         return DetectedColumns(range(len(first)), places=choose_places(rows, len(first)))
-    return DetectedColumns(first, "" in first, places_by_names(first) or choose_places(others, len(first)))
+    return DetectedColumns(first, not first[0], places_by_names(first) or choose_places(others, len(first)))
 
 
 def _parquet_rows(path: Path) -> list[Mapping[str, object]]:

@@ -48,6 +48,12 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "excel.csv": ("sep=;\r\nenglish;german\r\nA dog;Hund\r\n", [("A dog", "Hund")]),
     "pandas.csv": (",english,german\n0,A dog,Hund\n1,A cat,Katze\n", [("A dog", "Hund"), ("A cat", "Katze")]),
     "r.tsv": ("english\tgerman\n1\tA dog\tHund\n2\tA cat\tKatze\n", [("A dog", "Hund"), ("A cat", "Katze")]),
+    "sentences.csv": (
+        "sentence_id,text,label\n1,a dog here,pos\n2,a cat here,neg\n3,one,pos\n4,no dog,neg\n",
+        [("a dog here", "pos"), ("a cat here", "neg"), ("one", "pos"), ("no dog", "neg")],
+    ),
+    "sentence_words.csv": ("sentence,text,label\n1,Yes,x\n2,No,y\n", [("Yes", "x"), ("No", "y")]),
+    "tabs_behind.txt": ("EU\tB-ORG\t\nsays\tO\t\n\n", [("EU says", "B-ORG O")]),
     "trailing.csv": ("english,german,\nA dog,Hund,\n", [("A dog", "Hund")]),
     "spaces.csv": ("english, german\nA dog, Hund\n", [("A dog", " Hund")]),
     "mrpc.txt": ("Quality\t#1 String\t#2 String\n1\tA dog.\tDogs.\n", [("A dog.", "Dogs.")]),
@@ -57,6 +63,10 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "spam.csv": (
         "class,text\nham,A\nspam,B\nham,C\nham,D\n",
         [("A", "ham"), ("B", "spam"), ("C", "ham"), ("D", "ham")],
+    ),
+    "ontonotes_conll": (
+        "#begin document (a/0); part 000\na/0 0 0 In IN (TOP(S* - - - A * *\na/0 0 1 Rome NNP *)) - - - A (GPE) *\n\n",
+        [("In Rome", "IN NNP")],
     ),
     "germeval.tsv": ("# \thttp://a\t\n1\tIn\tO\n2\tKiel\tB-LOC\n3\t.\tO\n\n", [("In Kiel .", "O B-LOC O")]),
     "types.txt": (
@@ -125,10 +135,19 @@ def test_what_is_advised_reads_the_file(name: str, tmp_path: Path) -> None:
     assert list(read_pairs(corpus(advised(tmp_path / name)))) == expected
 
 
+def test_a_table_of_whole_sentences_is_none_of_words(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(FILES["sentences.csv"][0])
+    assert advised(tmp_path / "a.csv").startswith('{ format = "csv"')
+
+
 def test_a_first_row_that_may_be_data_is_answered_with_both(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text("dog\tHund\ncat\tKatze\n", "utf-8")
     assert advised(file).endswith('target = "Hund" }, or source = 0, target = 1 if its first row is not a header')
+    file.write_text("dog;Hund;\ncat;Katze;\n", "utf-8")
+    assert advised(file.rename(tmp_path / "a.csv")).endswith(
+        "or source = 0, target = 1 if its first row is not a header"
+    )
     file.write_text("id\ten\tde\n1\tA dog.\tEin Hund.\n", "utf-8")
     assert 'source = "en", target = "de" }, or source = 1, target = 2 if' in advised(file, source="en", target="de")
 
@@ -175,11 +194,13 @@ def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_pa
         for name in ("xl/workbook.xml", "[Content_Types].xml"):
             archive.writestr(name, "x")
     (tmp_path / "excel.txt").write_bytes("a\tb\n".encode("utf-16"))
+    (tmp_path / "a.stm").write_text("a 1 b 15.43 20.79 <o> so it was\na 1 b 21.00 24.11 <o> when\n")
     (tmp_path / "a.mo").write_bytes(b"\xde\x12\x04\x95\x00\x00")
     for name, problem in {
         "a.xlsx": "is an Excel workbook: save the sheet as CSV UTF-8",
         "excel.txt": "is UTF-16, as Excel's Unicode text is",
         "a.mo": "is a compiled catalog of gettext: give its .po",
+        "a.stm": "is STM, segments with speakers, times and labels",
     }.items():
         with pytest.raises(DataError, match=f"{name}: {problem}"):
             resolve_splits(DataConfig(path=str(tmp_path / name)))

@@ -297,3 +297,7 @@ def test_sentences_of_words_with_their_labels_are_named(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"its lines are sentences of words with their labels .*: write a word and"):
             read(tmp_path / "a", text)
     assert read(tmp_path / "a", "1/2 NN B-X\nb/c NN O\n") == [("1/2 b/c", "B-X O")]
+
+
+def test_a_tab_behind_every_word_is_no_column(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.txt", "EU\tB-ORG\t\nsays\tO\t\n\nx\tO\n") == [("EU says", "B-ORG O"), ("x", "O")]
