@@ -14,6 +14,7 @@ from tfm.data.corpora.table_cells import cell_references, cell_text, column_name
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import FLOATS_REMEDY, ClassNames, class_name, holds_text, unused_names_problem
+from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
 
 READ_BLOCK_CHARACTERS = 1 << 20
@@ -225,6 +226,8 @@ def _value_to_text_or_texts(
         classes: integers and truth values stand for classes that are called so, or have no names if there are none of
             these. None: they are refused, as in a source without names.
     """
+    if (problem := spans_problem(value)) is not None:
+        raise DataError(f"{column!r} {problem}", file=path, line=line)
     if isinstance(value, list):
         return [_value_to_text(each, column, path, line, classes) for each in value]
     return _value_to_text(value, column, path, line, classes)

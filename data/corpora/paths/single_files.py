@@ -20,6 +20,7 @@ from tfm.data.formats.conll.layout import (
     detect_layout,
     number_column_problem,
 )
+from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
@@ -74,9 +75,9 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         if format_ == "tsv" and _has_word_per_line(path):
             format_ = "conll"
         found = _detect_columns(path, format_)
-    except (DataError, ValueError, OSError) as error:  # whatever is wrong with it, reading it will say
-        if isinstance(error, ExportableFileError) and not format_:
-            raise
+    except ExportableFileError:
+        raise
+    except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_ = format_ or "text"
         found = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
     alone = f'{{ source = "none", target = "{path}" }}'
@@ -165,7 +166,9 @@ def _has_word_per_line(path: Path) -> bool:
 def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     """The columns of a file in a format; none in one whose columns have names of their own."""
     if format_ in ("jsonl", "parquet"):
-        return _detect_value_columns(first_rows(path, MAX_LINES_SAMPLED) if format_ == "jsonl" else _parquet_rows(path))
+        records = first_rows(path, MAX_LINES_SAMPLED) if format_ == "jsonl" else _parquet_rows(path)
+        _check_has_no_spans(path, records)
+        return _detect_value_columns(records)
     if format_ == "tmx":
         return DetectedColumns(languages_of_first_unit(path))
     if format_ not in ("csv", "tsv"):
@@ -196,6 +199,14 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
     places = places_by_names(names) or choose_places(cells, len(names))
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
     return DetectedColumns(names, places=places, with_lists=with_lists)
+
+
+def _check_has_no_spans(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Raise ExportableFileError if a column holds spans of entities."""
+    for row in rows:
+        for name, value in (*row.items(), ("", [row])):
+            if (problem := spans_problem(value)) is not None:
+                raise ExportableFileError(f"{name!r:.60} {problem}" if name in row else problem, file=path)
 
 
 def _value_text(value: object) -> str:

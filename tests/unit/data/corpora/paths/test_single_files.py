@@ -1,5 +1,6 @@
 """A file as `data.path`: the corpus that is advised in its place reads it, and a header is never data."""
 
+import json
 import re
 import tomllib
 import zipfile
@@ -174,7 +175,7 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     for name in ("a.parquet", "b"):
         assert list(read_pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
     for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
-        (tmp_path / name).write_bytes(b"\xff\0{")
+        (tmp_path / name).write_bytes(b"\xff\1{")
         assert f"format = {said}, path" in advised(tmp_path / name)
     (tmp_path / "d").write_bytes(b"\xff{")
     assert advised(tmp_path / "d").endswith(
@@ -188,18 +189,42 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     )
 
 
+def write_spans(folder: Path) -> None:
+    """Entities as doccano, spaCy, prodigy and Label Studio export them."""
+    span = {"start": 6, "end": 11, "label": "ORG"}
+    value = {"start": 6, "end": 11, "text": "Apple", "labels": ["ORG"]}
+    studio = {"id": 1, "data": {"text": "Hello Apple"}, "annotations": [{"result": [{"value": value}]}]}
+    texts = {
+        "doccano.jsonl": [{"text": "No.", "label": []}, {"text": "EU says", "label": [[0, 2, "ORG"]]}],
+        "prodigy.jsonl": [{"text": "Hello Apple", "spans": [span]}, {"text": "Hello", "spans": []}],
+        "one.jsonl": [{"text": "EU", "entities": [{"id": 0, "start_offset": 0, "end_offset": 2, "label": "ORG"}]}],
+    }
+    for name, rows in texts.items():
+        (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (folder / "studio.json").write_text(json.dumps([studio, studio], indent=2))
+    (folder / "spacy.json").write_text(json.dumps([{"text": "Apple", "entities": [[0, 5, "ORG"]]}]))
+
+
 def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_path: Path) -> None:
     """A workbook was advised as one side of a corpus of texts."""
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
         for name in ("xl/workbook.xml", "[Content_Types].xml"):
             archive.writestr(name, "x")
     (tmp_path / "excel.txt").write_bytes("a\tb\n".encode("utf-16"))
+    (tmp_path / "excel.csv").write_bytes("a,b\n".encode("utf-16"))
+    write_spans(tmp_path)
     (tmp_path / "a.stm").write_text("a 1 b 15.43 20.79 <o> so it was\na 1 b 21.00 24.11 <o> when\n")
     (tmp_path / "a.mo").write_bytes(b"\xde\x12\x04\x95\x00\x00")
     for name, problem in {
         "a.xlsx": "is an Excel workbook: save the sheet as CSV UTF-8",
         "excel.txt": "is UTF-16, as Excel's Unicode text is",
         "a.mo": "is a compiled catalog of gettext: give its .po",
+        "doccano.jsonl": r"'label' holds spans of entities \(\[0, 2, \"ORG\"\]\): write a word and its tag a line",
+        "spacy.json": r"'entities' holds spans of entities \(\[0, 5, \"ORG\"\]\)",
+        "prodigy.jsonl": r"'spans' holds spans of entities \({\"start\": 6",
+        "studio.json": r"'annotations' holds spans of entities \({\"start\": 6",
+        "one.jsonl": r"holds spans of entities \({\"id\": 0, \"start_offset\": 0",
+        "excel.csv": "is UTF-16, as Excel's Unicode text is",
         "a.stm": "is STM, segments with speakers, times and labels",
     }.items():
         with pytest.raises(DataError, match=f"{name}: {problem}"):
