@@ -9,7 +9,7 @@ from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
-from tfm.data.corpora.json_rows import first_rows
+from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header, places_by_names
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
@@ -167,8 +167,8 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     """The columns of a file in a format; none in one whose columns have names of their own."""
     if format_ in ("jsonl", "parquet"):
         records = first_rows(path, MAX_LINES_SAMPLED) if format_ == "jsonl" else _parquet_rows(path)
-        _check_has_no_spans(path, records)
-        return _detect_value_columns(records)
+        _check_rows(path, records)
+        return _detect_value_columns([_translation_or_row(record) for record in records])
     if format_ == "tmx":
         return DetectedColumns(languages_of_first_unit(path))
     if format_ not in ("csv", "tsv"):
@@ -201,8 +201,16 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
     return DetectedColumns(names, places=places, with_lists=with_lists)
 
 
-def _check_has_no_spans(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Raise ExportableFileError if a column holds spans of entities."""
+def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:
+    """A row, or what is in its field `translation`, as on the Hub."""
+    nested = row.get("translation")
+    return nested if isinstance(nested, dict) else row
+
+
+def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Raise ExportableFileError if a column holds spans of entities, or the first row is a whole table."""
+    if rows and (problem := table_orientation_problem(rows[0])) is not None:
+        raise ExportableFileError(problem, file=path)
     for row in rows:
         for name, value in (*row.items(), ("", [row])):
             if (problem := spans_problem(value)) is not None:

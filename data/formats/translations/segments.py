@@ -11,7 +11,7 @@ from tfm.data.lines import MAX_LINE_BYTES
 
 INLINE_ELEMENTS = ("bpt", "ept", "ph", "it", "ut")
 """Elements of TMX and XLIFF whose content is code of the original document, not text."""
-LINE_BREAK_PATTERN = re.compile(r"\s*\n\s*")
+LINE_BREAK_PATTERN = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
 """A line break with the white space around it: the layout of a file whose elements are indented."""
 MAX_TAGS_PER_SEGMENT = 1 << 20
 """The most tags of a segment: reading more takes longer than anyone waits."""

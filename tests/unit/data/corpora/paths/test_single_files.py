@@ -5,7 +5,9 @@ import re
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Literal, get_args
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +19,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
 PAIR = ("A small dog.", "Ein Hund.")
+PandasOrientation = Literal["columns", "split", "index", "table"]
 FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "header.tsv": ("text\tlabel\nA dog.\tpos\nA cat.\tneg\n", [("A dog.", "pos"), ("A cat.", "neg")]),
     "header.txt": ("english\tyoruba\nA dog.\tAjá\n", [("A dog.", "Ajá")]),
@@ -172,6 +175,8 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     classes = {"idx": [0, 1, 2, 3], "sentence": ["A", "B", "C", "D"], "label": [0, 1, 1, 0]}
     pq.write_table(pa.table(classes), tmp_path / "glue.parquet")
     assert [*read_pairs(corpus(advised(tmp_path / "glue.parquet")))][:2] == [("A", "0"), ("B", "1")]
+    pq.write_table(pa.table({"translation": [{"en": "A", "de": "B"}]}), tmp_path / "opus.parquet")
+    assert list(read_pairs(corpus(advised(tmp_path / "opus.parquet")))) == [("A", "B")]
     for name in ("a.parquet", "b"):
         assert list(read_pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
     for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
@@ -213,6 +218,9 @@ def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_pa
     (tmp_path / "excel.txt").write_bytes("a\tb\n".encode("utf-16"))
     (tmp_path / "excel.csv").write_bytes("a,b\n".encode("utf-16"))
     write_spans(tmp_path)
+    for orient in get_args(PandasOrientation):
+        frame = pd.DataFrame({"text": ["a", "b"], "label": [0, 1]}, [5, 6])
+        frame.to_json(tmp_path / f"{orient}.json", orient=orient)
     (tmp_path / "a.stm").write_text("a 1 b 15.43 20.79 <o> so it was\na 1 b 21.00 24.11 <o> when\n")
     (tmp_path / "a.mo").write_bytes(b"\xde\x12\x04\x95\x00\x00")
     for name, problem in {
@@ -221,6 +229,10 @@ def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_pa
         "a.mo": "is a compiled catalog of gettext: give its .po",
         "doccano.jsonl": r"'label' holds spans of entities \(\[0, 2, \"ORG\"\]\): write a word and its tag a line",
         "spacy.json": r"'entities' holds spans of entities \(\[0, 5, \"ORG\"\]\)",
+        "columns.json": "is a table as pandas writes it by to_json: write its rows, by to_json",
+        "split.json": "is a table as pandas writes it",
+        "index.json": "is a table as pandas writes it",
+        "table.json": "is a table as pandas writes it",
         "prodigy.jsonl": r"'spans' holds spans of entities \({\"start\": 6",
         "studio.json": r"'annotations' holds spans of entities \({\"start\": 6",
         "one.jsonl": r"holds spans of entities \({\"id\": 0, \"start_offset\": 0",

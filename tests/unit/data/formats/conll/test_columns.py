@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import read_pairs, with_word_lists
+from tfm.data.corpora.sources import read_pairs, with_lists_of
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.conll.schemes import TagSchemeChecker
@@ -57,7 +57,7 @@ def test_the_word_is_first_and_its_label_last_or_columns_are_numbers(tmp_path: P
 def test_tabs_let_a_word_have_spaces(tmp_path: Path, end: str) -> None:
     text = "# id 1\nNew York\tB-LOC\nist\tO\n \n\nda\tO\n".replace("\n", end)
     assert read(tmp_path / "a", text) == [("New York ist", "B-LOC O"), ("da", "O")]
-    corpus = with_word_lists(CorpusConfig(format="conll", path=str(tmp_path / "a")))
+    corpus = with_lists_of(CorpusConfig(format="conll", path=str(tmp_path / "a")), "tags")
     assert list(read_pairs(corpus)) == [("New␣York ist", "B-LOC O"), ("da", "O")]
 
 
