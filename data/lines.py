@@ -178,6 +178,8 @@ def _length_error(path: Path | str, line: int) -> DataError:
 
 
 def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
+    if first_line == 1 and block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        raise ExportableFileError("is UTF-32; convert it to UTF-8", file=path)
     if first_line == 1 and _is_utf16(block):
         raise ExportableFileError("is UTF-16, as Excel's Unicode text is; convert it to UTF-8", file=path)
     if first_line == 1 and (problem := _binary_problem(block)) is not None:

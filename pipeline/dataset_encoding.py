@@ -13,7 +13,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.image_sources import read_images
 from tfm.data.corpora.language_codes import language_codes, select_source_tokenizer
 from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
-from tfm.data.corpora.sources import read_rows, with_word_lists
+from tfm.data.corpora.sources import read_rows, with_lists_of
 from tfm.data.dataset.duplicate_keys import DuplicateKeyFile
 from tfm.data.dataset.empty_texts import EmptyTextCounter
 from tfm.data.dataset.examples import ExampleChunk, PairFilter, encode_rows
@@ -123,8 +123,7 @@ def _encode_chunks(
             image_writer.decode_images(found, drop_invalid=drop_refused_images), tokenizers[1], multi_reference=is_test
         )
         return
-    if tokenizers[1].label_kind == "tags":
-        corpus = with_word_lists(corpus)
+    corpus = with_lists_of(corpus, tokenizers[1].label_kind)
     several = not isinstance(corpus, Portion) and corpus.has_references
     rows, codes = read_rows(corpus, online=data.online), language_codes(corpus, tokenizers[0])
     if cluster is not None:

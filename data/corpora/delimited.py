@@ -17,13 +17,14 @@ from tfm.data.corpora.dialects import (
     find_tsv_quoting,
     split_rows,
 )
+from tfm.data.corpora.markup import check_lines, line_end_problem
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.formats.conll.word_table import find_word_table
-from tfm.data.lines import join_lines
+from tfm.data.lines import join_lines, open_lines
 
 HEADER_NAMES = frozenset(
     "text texts sentence sentences label labels class category sentiment source target src tgt trg input output "
@@ -43,6 +44,7 @@ def read_tsv(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
 
     Quotation marks are text unless all of them are CSV's. A blank line in a table of several columns is no row.
     """
+    check_lines(open_lines(path), path, (line_end_problem,))
     quoting = corpus.quoting or find_tsv_quoting(path)
     remedy = 'a cell of tsv cannot contain a tab; if cells are to be in quotation marks, set quoting = "double"'
     if quoting != "raw":
@@ -55,6 +57,7 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
 
     separator: between its cells; without it that of the recipe, a tab if the file is a .tsv, else what is found.
     """
+    check_lines(open_lines(path), path, (line_end_problem,))
     separator = separator or corpus.delimiter or ("\t" if ".tsv" in path.suffixes[-2:] else "")
     separator = separator or find_delimiter(path, column_names(corpus), is_headed=has_header_row(corpus))
     if (table := find_word_table(path)) is not None and len(corpus.source_columns) == 1:
@@ -164,10 +167,9 @@ def _column_index(path: Path, names: Sequence[str], column: str) -> int:
     if not names:
         return int(column)
     if column not in names:
-        only_cr = "; its lines end in CR alone: convert them to LF" if "\r" in "".join(names) else ""
-        has_header = bool(only_cr) or "file_name" in (column, *names)  # which tables of images must have
+        has_header = "file_name" in (column, *names)  # which tables of images must have
         numbers = "" if has_header else "; if it has no header, give columns by number (0, 1)"
-        problem = f"there is no column {column!r}; its header names: {format_names(names)}{only_cr}{numbers}"
+        problem = f"there is no column {column!r}; its header names: {format_names(names)}{numbers}"
         raise DataError(problem, file=path, line=1)
     if names.count(column) > 1:
         raise DataError(f"its header names column {column!r} twice: rename one of them", file=path, line=1)

@@ -22,7 +22,7 @@ surrogate pair, which no file in UTF-8 has."""
 ESCAPES_REMARK = 'backslashes are read as escapes (quoting = "backslash")'
 FIRST_ROW_NAME = "1"
 """R's name of the first row, if it has no other."""
-SEPARATOR_LINE = re.compile(r"sep=(.)")
+SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 """A first line that says the delimiter, as spreadsheets read it."""
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",")

@@ -14,6 +14,7 @@ from tfm.data.corpora.table_cells import cell_references, cell_text, column_name
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import FLOATS_REMEDY, ClassNames, class_name, holds_text, unused_names_problem
+from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
 
 READ_BLOCK_CHARACTERS = 1 << 20
@@ -38,17 +39,35 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: ClassNames | None =
         DataError: naming the line, or the number of the object in the array.
     """
     for number, row in _iterate_items(path, column_names(corpus)):
+        if number == 1 and (problem := table_orientation_problem(row)) is not None:
+            raise DataError(problem, file=path)
         yield _make_row(row, corpus, path, number, class_names or {})
 
 
 def first_rows(path: Path, max_rows: int) -> list[Mapping[str, object]]:
-    """The first objects of a file; of a field `translation`, as on the Hub, what is in it."""
+    """The first objects of a file."""
     found: list[Mapping[str, object]] = []
     for _, row in islice(_iterate_items(path, ()), max_rows):
         if not isinstance(row, dict):
             break
-        found.append(nested if isinstance(nested := row.get("translation"), dict) else row)
+        found.append(row)
     return found
+
+
+def table_orientation_problem(record: object) -> str | None:
+    """Why an object is no row but a whole table, as pandas writes one by columns, by rows or in parts; None if it is.
+
+    A column or row of such a table is an object whose keys are the numbers of rows, or the names of columns.
+    """
+    if not isinstance(record, dict) or not record:
+        return None
+    is_in_parts = {*record} in ({"columns", "index", "data"}, {"schema", "data"})
+    by_number = [value for value in record.values() if isinstance(value, dict) and value]
+    is_by_column = len(by_number) == len(record) and all(key.isdecimal() for value in by_number for key in value)
+    is_by_row = len(by_number) == len(record) and all(key.isdecimal() for key in record)
+    if not (is_in_parts or is_by_column or is_by_row):
+        return None
+    return 'is a table as pandas writes it by to_json: write its rows, by to_json(FILE, orient="records", lines=True)'
 
 
 def _iterate_items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:
@@ -225,6 +244,8 @@ def _value_to_text_or_texts(
         classes: integers and truth values stand for classes that are called so, or have no names if there are none of
             these. None: they are refused, as in a source without names.
     """
+    if (problem := spans_problem(value)) is not None:
+        raise DataError(f"{column!r} {problem}", file=path, line=line)
     if isinstance(value, list):
         return [_value_to_text(each, column, path, line, classes) for each in value]
     return _value_to_text(value, column, path, line, classes)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tfm.data.errors import DataError
 
-MAX_LINES_READ = 20
+MAX_LINES_READ, MIN_LINES_JUDGED = 20, 3
 TIME = r"[0-9]+(?:\.[0-9]+)?"
 EOL = r"(?:\n|\Z)"
 TALK_TAG = "<(?:url|keywords|speaker|talkid|title|description|reviewer|translator)>"
@@ -32,10 +32,11 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(
         rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?{EOL}){{2}}|;; (CATEGORY|LABEL) "
     ): (
-        "is STM, segments with speakers and times: cut these from both files, as by grep -v '^;;' FILE | cut -d' ' -f6-"
+        "is STM, segments with speakers, times and labels: cut these from both files, as by "
+        "sed -E '/^;;/d; s/^([^ ]+ +){5}(<[^>]*> *)?//' FILE"
     ),
     re.compile(
-        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])\S+[ \t]+\S+[ \t]+{TIME}[ \t]+{TIME}[ \t]+\S+([ \t]+-?[0-9.]+.*)?{EOL}){{2}}"
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{2}}({TIME}[ \t]+){{2}}\S+([ \t]+-?[0-9.]+.*)?[ \t]*{EOL}){{2}}"
     ): ("is CTM, a word a line with its time: write the words of each segment, as the reference has them, in a line"),
     re.compile(rf"([0-9]+ \|\|\| .*{EOL}){{2}}"): (
         "is a list of n best with their numbers, as of Moses: write one text of each number, one a line, into a file"
@@ -49,6 +50,8 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
 }
 """Why a file whose first lines match is no text a line, and what to do."""
 
+UTTERANCE_ID_PATTERN = re.compile(r"(?![0-9]{4}-[0-9]{2}-[0-9]{2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+")
+"""The name of an utterance: of its speaker or book, and a number; a date is none."""
 ENTITY_TAG_PATTERN = re.compile(r"[BIESLU]-\S+|O")
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b", re.IGNORECASE)
 
@@ -75,6 +78,27 @@ def holds_json_objects(lines: Sequence[str]) -> bool:
         return False
 
 
+def utterance_ids_problem(lines: Sequence[str]) -> str | None:
+    """Why lines are no texts: each has the name of its utterance, which would be a word that is always right, before
+    it, as Kaldi and LibriSpeech write transcripts, or in parentheses behind it, as sclite does; None if they have not.
+
+    lines: the first of a file.
+    """
+    words = [line.split() for line in lines if line.strip()]
+    if len(words) < MIN_LINES_JUDGED or max(map(len, words)) < 2:
+        return None
+    for place, begin, end, remedy in (
+        (0, "", "", r"s/^[^ ]+ *//"),
+        (-1, "(", ")", r"s/ *\([^ ]+\)$//"),
+    ):
+        ids = [each[place] for each in words]
+        names = {each.removeprefix(begin).removesuffix(end) for each in ids if each[0] == (begin or each[0])}
+        if len(names) == len(ids) and all(map(UTTERANCE_ID_PATTERN.fullmatch, names)):
+            problem = f"has names of utterances beside the texts ({ids[0]:.40}), which would be words"
+            return f"{problem}: cut them, as by sed -E '{remedy}' FILE, in files that have the same order"
+    return None
+
+
 def page_problem(lines: Sequence[str]) -> str | None:
     """Why lines are no texts but XML or HTML, which texts alone may be, for a model of such texts; None if they are.
 
@@ -85,13 +109,24 @@ def page_problem(lines: Sequence[str]) -> str | None:
     return None
 
 
-def markup_problem(lines: Sequence[str]) -> str | None:
-    """Why lines are no texts but one of the known forms of tagged text, or end otherwise; None if they are texts.
+def line_end_problem(lines: Sequence[str]) -> str | None:
+    """Why the lines of a file are not what it has for lines: they end in CR alone, so that it is one line to all
+    readers; None if they do not.
 
     lines: the first of a file.
     """
     if len(lines) == 1 and lines[0].count("\r") > 1:
         return "its lines end in CR alone: convert them to LF"
+    return None
+
+
+def markup_problem(lines: Sequence[str]) -> str | None:
+    """Why lines are no texts but one of the known forms of tagged text, or end otherwise; None if they are texts.
+
+    lines: the first of a file.
+    """
+    if (problem := line_end_problem(lines)) is not None:
+        return problem
     head = "\n".join(lines)
     return next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeAlias, cast
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.markup import check_lines, markup_problem, page_problem
+from tfm.data.corpora.markup import check_lines, line_end_problem, markup_problem, page_problem, utterance_ids_problem
 from tfm.data.corpora.paths.corpus_files import corpus_files, files_with_display_names, required_path
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
@@ -33,6 +33,7 @@ from tfm.data.formats.translations.tmx import read_tmx
 from tfm.data.formats.translations.xliff import read_xliff
 from tfm.data.lines import count_lines, open_lines, open_maybe_compressed
 from tfm.data.synthetic import registry
+from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import SPACE_WITHIN_WORD
 
 __all__ = [
@@ -45,7 +46,7 @@ __all__ = [
     "read_pairs",
     "read_rows",
     "resolve_splits",
-    "with_word_lists",
+    "with_lists_of",
 ]
 
 PairIterator: TypeAlias = Iterator[tuple[str, str]]
@@ -120,10 +121,17 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
     return [(label, path, _sha256(path)) for label, path in files_with_display_names(corpus, online=online)]
 
 
-def with_word_lists(corpus: Corpus) -> Corpus:
-    """The same corpus, whose words keep their tags: texts in lists are words, and spaces within words are WITHIN."""
+def with_lists_of(corpus: Corpus, label_kind: LabelKind | None) -> Corpus:
+    """The same corpus for targets of some kind, whose lists are not joined.
+
+    For tags texts in lists are words, and spaces within words are WITHIN; for labels a list in a target is one label.
+    """
+    if label_kind is None:
+        return corpus
     if isinstance(corpus, Portion):
-        return replace(corpus, corpora=tuple(map(with_word_lists, corpus.corpora)))
+        return replace(corpus, corpora=tuple(with_lists_of(each, label_kind) for each in corpus.corpora))
+    if label_kind == "label":
+        return corpus.model_copy(update={"lists": "label"}) if corpus.lists == "join" else corpus
     has_words = corpus.lists == "join" or corpus.format in ("conllu", "conll")
     return corpus.model_copy(update={"lists": "words"}) if has_words else corpus
 
@@ -155,7 +163,7 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
 
 
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
-    problems = (markup_problem,) if corpus.source is None else (markup_problem, page_problem)
+    problems = (markup_problem, *(() if corpus.source is None else (page_problem, utterance_ids_problem)))
     for file in corpus_files(corpus, online=online):
         check_lines(open_lines(file), file, problems)
     if corpus.source is None:
@@ -217,6 +225,7 @@ def _read_columns(
 ) -> PairIterator:
     """The pairs of a format whose reader gives the columns it is asked for."""
     for path in corpus_files(corpus, online=online):
+        check_lines(open_lines(path), path, (line_end_problem,))
         for row in read_columns(path, [*corpus.source_columns, corpus.target]):
             yield "" if corpus.source is None else row[0], row[-1]
 

@@ -39,12 +39,19 @@ def cell_text(value: str | list[str], column: str, corpus: CorpusConfig, path: P
     """The text of a cell; a list where lists are joined. line: of the cell, or its row, from 1."""
     if isinstance(value, str):
         return value
-    if corpus.lists == "words":
+    lists: str | None = corpus.lists  # or "label", which no recipe says: see `with_lists_of`
+    if lists == "words":
         if wrong := [word for word in value if word.split() != [word]]:
             what = f"the word {wrong[0][:40]!r}" if wrong[0] else "an empty word"
             problem = f"column {column!r} holds {what}: without a space, each has one tag; write for example _ instead"
             raise DataError(problem, file=path, line=line)
-    elif corpus.lists != "join":
+    elif lists == "label":
+        if len(value) > 1 and column not in corpus.source_columns:
+            problem = (
+                f"column {column!r} holds several labels ({format_names(value, max_chars=60)}), and a text has one"
+            )
+            raise DataError(f"{problem}: write one name for them, or a row for each", file=path, line=line)
+    elif lists != "join":
         problem = f'column {column!r} holds lists; say lists = "join" for their texts with spaces between'
         of_tests = ' or, of a test set\'s target, lists = "references"'
         raise DataError(problem + ("" if column in corpus.source_columns else of_tests), file=path, line=line)

@@ -91,8 +91,8 @@ def decode(
     order = model_sources.longest_first()  # if memory runs out, it does so at once
     is_single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
     workers = num_workers(device, len(order))
-    if is_single_greedy and workers == 1:
-        workers = 0  # the loop keeps its memory by itself: nothing is gained by a process that starts first
+    # the loop for one sentence keeps its memory by itself: nothing is gained by a single process that starts first
+    num_processes = 0 if is_single_greedy and workers == 1 else workers
     shards = _split_into_shards(order, max(1, workers))
     bans = phrases.banned_pieces(config.no_repeat_ngram)
 
@@ -126,7 +126,7 @@ def decode(
     ):
         for layer in linear_layers(stepper) if workers else []:
             layer.pack_weight_if_supported()
-        for number, hypotheses in search_all_shards(search, len(shards), workers, report_done):
+        for number, hypotheses in search_all_shards(search, len(shards), num_processes, report_done):
             for row, each in zip(shards[number], hypotheses, strict=True):
                 all_hypotheses[row] = each
     if len(order) < len(sources):

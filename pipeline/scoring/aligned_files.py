@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfm.data.corpora.markup import check_lines, holds_json_objects, markup_problem, page_problem, tag_columns_problem
+from tfm.data.corpora.markup import (
+    check_lines,
+    holds_json_objects,
+    markup_problem,
+    page_problem,
+    tag_columns_problem,
+    utterance_ids_problem,
+)
 from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
@@ -28,7 +35,7 @@ def read_given_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
     """
     lines = {name: list(open_lines(file)) for name, file in files.items()}
     for name, file in files.items():
-        check_lines(lines[name], file, (markup_problem, page_problem, tag_columns_problem))
+        check_lines(lines[name], file, (markup_problem, page_problem, tag_columns_problem, utterance_ids_problem))
     in_json = [name for name, texts in lines.items() if holds_json_objects(texts)]
     if in_json and len(in_json) < len(files):
         problem = "has an object of JSON a line, and other files have texts: write its texts, as by jq -r .KEY FILE"

@@ -9,7 +9,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_word_lists
+from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_lists_of
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
@@ -103,12 +103,11 @@ def tokenize(
     if is_fresh(stage_plan, reporter):
         return
     splits = cleaned_splits(resolve_splits(data), clean)
-    if config.label_kind == "tags":
-        splits = replace(
-            splits,
-            train=tuple(map(with_word_lists, splits.train)),
-            valid=tuple(map(with_word_lists, splits.valid)),
-        )
+    splits = replace(
+        splits,
+        train=tuple(with_lists_of(each, config.label_kind) for each in splits.train),
+        valid=tuple(with_lists_of(each, config.label_kind) for each in splits.valid),
+    )
     with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
         check_and_count_splits(splits, online=data.online)
         tokenizers = _read_tokenizers(config, reporter)

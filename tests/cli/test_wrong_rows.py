@@ -67,6 +67,18 @@ def preprocess(
         return tfm("preprocess", "--recipe", "r.toml")
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_several_labels_of_a_text_are_not_one(kind: str, tmp_path: Path) -> None:
+    """Joined, they were a class of their own."""
+    rows = [{**row, "target": [row["target"]]} for row in LABELS]
+    result = preprocess(tmp_path, rows, rows, kind, task="classification", lists="join")
+    assert result.code == 0, result.err
+    several = [*rows, {"source": "a text", "target": ["no", "yes"]}]
+    result = preprocess(tmp_path, rows, several, kind, task="classification", lists="join")
+    problem = "column 'target' holds several labels (no, yes), and a text has one: write one name for them, or a row"
+    assert (result.code, f"test.{kind}, line 9: {problem}" in " ".join(result.err.split())) == (65, True)
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
 def test_empty_and_missing_texts_of_a_test_set_are_counted(kind: str, tmp_path: Path) -> None:
     test = [*GOOD[:4], {"source": "ein Hund", "target": None}, {"source": "", "target": " "}]

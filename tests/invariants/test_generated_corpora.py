@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.corpora.sources import read_pairs, with_word_lists
+from tfm.data.corpora.sources import read_pairs, with_lists_of
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.scoring.metrics.entities.schemes import extract_entities
 from tfm.tokenizer.labels import SPACE_WITHIN_WORD
@@ -359,7 +359,7 @@ def tmx_files(draw: Draw) -> Case:
             )
         is_wanted = not is_filtered or (is_final and unit.get("creationid") != "MT")
         if is_wanted and {"en", "de"} <= said.keys():
-            expected.append((one_line(said["en"]), one_line(said["de"])))
+            expected.append((unindented(said["en"]), unindented(said["de"])))
     add_pair(body, expected)
     config: dict[str, Any] = {"format": "tmx", "source": "en", "target": "de"}
     config |= {"filters": ["state=final", "creationid!=MT"]} if is_filtered else {}
@@ -374,6 +374,15 @@ def add_pair(body: ElementTree.Element, expected: Pairs) -> None:
     for code in ("en", "de"):
         ElementTree.SubElement(ElementTree.SubElement(unit, "tuv", {LANG: code}), "seg").text = code
     expected.append(("en", "de"))
+
+
+def unindented(text: str) -> str:
+    """A segment of XML on one line, without the layout of its lines."""
+    if "\n" not in text:
+        return text
+    first, *inner, last = text.split("\n")
+    parts = [first.rstrip(" \t\r"), *(line.strip(" \t\r") for line in inner), last.lstrip(" \t\r")]
+    return " ".join(filter(None, parts))
 
 
 @st.composite
@@ -407,8 +416,8 @@ def xliff_files(draw: Draw) -> Case:
         if is_old and draw(st.booleans()):
             other = ElementTree.SubElement(unit, f"{{{space}}}alt-trans")
             ElementTree.SubElement(other, f"{{{space}}}target").text = "another"
-        if len(said) == 2 and all(said) and states in (None, state):
-            expected.append((one_line(said[0]), one_line(said[1])))
+        if len(said) == 2 and all(map(str.strip, said)) and states in (None, state):
+            expected.append((unindented(said[0]), unindented(said[1])))
     config: dict[str, Any] = {"format": "xliff"} | ({"filters": [f"state={states}"]} if states else {})
     config |= draw(st.sampled_from([{}, {"source": "en", "target": "de"}]))
     return Case("a.xlf", xml_bytes(draw, root), config, expected)
@@ -523,7 +532,7 @@ def check(name: str, folder: Path, num_cases: int) -> None:
                 patch.setattr(f"{module}.{constant}", value)
             assert list(read_pairs(corpus)) == case.expected
             if case.tagged is not None:
-                assert list(read_pairs(with_word_lists(corpus))) == case.tagged
+                assert list(read_pairs(with_lists_of(corpus, "tags"))) == case.tagged
 
     read()
 

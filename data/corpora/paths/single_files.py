@@ -9,10 +9,18 @@ from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
-from tfm.data.corpora.json_rows import first_rows
+from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
+from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header, places_by_names
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
-from tfm.data.formats.conll.layout import COMMENT_MARK, DOCUMENT_START, detect_layout, number_column_problem
+from tfm.data.formats.conll.layout import (
+    COMMENT_MARK,
+    DOCUMENT_BEGIN,
+    DOCUMENT_START,
+    detect_layout,
+    number_column_problem,
+)
+from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
@@ -55,6 +63,9 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         path: the file.
         sources, target: columns that the recipe names, which are taken where the file has them; without sources the
             texts are read alone.
+
+    Raises:
+        ExportableFileError: the file is one that a text or table is to be exported from, or text with tags or times.
     """
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     try:
@@ -64,9 +75,9 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         if format_ == "tsv" and _has_word_per_line(path):
             format_ = "conll"
         detected = _detect_columns(path, format_)
-    except (DataError, ValueError, OSError) as error:  # whatever is wrong with it, reading it will say
-        if isinstance(error, ExportableFileError) and not format_:
-            raise
+    except ExportableFileError:
+        raise
+    except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_ = format_ or "text"
         detected = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
     alone = f'{{ source = "none", target = "{path}" }}'
@@ -76,6 +87,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         pair = f'{{ source = "{path}", target = "OTHER" }}'
         return f"{pair}, where line i of OTHER is the translation of line i, or {alone} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
+    if format_ == "conll" and detect_layout(path).has_arguments:
+        return table + ", source = 3, target = 4 } (its columns are those of CoNLL-2012)"
     if format_ == "conll" and number_column_problem(path, detect_layout(path)) is not None:
         return table + ", source = 1 }"
     if format_ in FORMATS_WITH_DEFAULTS:
@@ -121,7 +134,9 @@ def _detect_content_format(path: Path) -> str:
     filled = [line for line in lines if line.strip()]
     if filled and (all(line.startswith("__label__") for line in filled) or _have_class_labels(filled)):
         return "labelled"
-    if _has_word_per_line(path):
+    if (problem := markup_problem(lines[:MAX_LINES_READ])) is not None:
+        raise ExportableFileError(problem, file=path)
+    if (lines and lines[0].startswith(DOCUMENT_BEGIN)) or _has_word_per_line(path):
         return "conll"
     return "tsv" if filled and all("\t" in line for line in filled) else "text"
 
@@ -151,7 +166,9 @@ def _has_word_per_line(path: Path) -> bool:
 def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     """The columns of a file in a format; none in one whose columns have names of their own."""
     if format_ in ("jsonl", "parquet"):
-        return _detect_value_columns(first_rows(path, MAX_LINES_SAMPLED) if format_ == "jsonl" else _parquet_rows(path))
+        records = first_rows(path, MAX_LINES_SAMPLED) if format_ == "jsonl" else _parquet_rows(path)
+        _check_rows(path, records)
+        return _detect_value_columns([_translation_or_row(record) for record in records])
     if format_ == "tmx":
         return DetectedColumns(languages_of_first_unit(path))
     if format_ not in ("csv", "tsv"):
@@ -164,7 +181,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         first = ["", *first]
     if not is_header(first, others):
         return DetectedColumns(range(len(first)), places=choose_places(rows, len(first)))
-    return DetectedColumns(first, "" in first, places_by_names(first) or choose_places(others, len(first)))
+    return DetectedColumns(first, not first[0], places_by_names(first) or choose_places(others, len(first)))
 
 
 def _parquet_rows(path: Path) -> list[Mapping[str, object]]:
@@ -182,6 +199,22 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
     places = places_by_names(names) or choose_places(cells, len(names))
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
     return DetectedColumns(names, places=places, with_lists=with_lists)
+
+
+def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:
+    """A row, or what is in its field `translation`, as on the Hub."""
+    nested = row.get("translation")
+    return nested if isinstance(nested, dict) else row
+
+
+def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Raise ExportableFileError if a column holds spans of entities, or the first row is a whole table."""
+    if rows and (problem := table_orientation_problem(rows[0])) is not None:
+        raise ExportableFileError(problem, file=path)
+    for row in rows:
+        for name, value in (*row.items(), ("", [row])):
+            if (problem := spans_problem(value)) is not None:
+                raise ExportableFileError(f"{name!r:.60} {problem}" if name in row else problem, file=path)
 
 
 def _value_text(value: object) -> str:

@@ -92,7 +92,7 @@ def detect_layout(path: Path) -> ColumnLayout:
     if first is None:
         return ColumnLayout(False, 1)
     is_tabbed = "\t" in first
-    cells = ColumnLayout(is_tabbed, 0).split(first)
+    cells = ColumnLayout(is_tabbed, 0).split(first.rstrip("\t"))
     width = len(cells)
     if next(open_lines(path), "").startswith(DOCUMENT_BEGIN):
         return ColumnLayout(is_tabbed, width, has_arguments=True)

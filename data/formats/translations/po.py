@@ -1,7 +1,8 @@
 """Catalogs of messages in PO, GNU gettext's format (www.gnu.org/software/gettext/manual/html_node/PO-Files.html)."""
 
+import gettext
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,8 @@ KEYWORD_PATTERN = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr|msgstr\[[0-
 ESCAPE_PATTERN = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
 ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\\": "\\", '"': '"'}
 CHARSET_PATTERN = re.compile(r"charset=([\w.-]+)", re.IGNORECASE)
+PLURAL_PATTERN = re.compile(r"plural\s*=\s*([^;]+)")
+"""The rule in a header by which a number of things has a form."""
 KNOWN_CHARSETS = ("utf-8", "utf8", "ascii", "us-ascii", "charset")
 FUZZY_FLAG = "fuzzy"
 
@@ -32,14 +35,28 @@ def read_po(path: Path, corpus: CorpusConfig, on_warning: WarningCallback) -> It
     """The messages (`msgid`) of a file and their translations (`msgstr`); of one with plurals a pair for each form.
 
     Properties to filter by are `msgctxt` and flags (`fuzzy=yes`); fuzzy ones are left out unless a filter names them.
-    Obsolete messages (`#~`) are not read.
+    Obsolete messages (`#~`) are not read. The form for one thing, by the rule in the header, goes with the message in
+    the singular, and the others with that in the plural.
     """
     filters = corpus.filters or ()
     if not any(re.match(rf"{FUZZY_FLAG}!?=", each) for each in filters):
         corpus = corpus.model_copy(update={"filters": (*filters, f"{FUZZY_FLAG}!=yes")})
-    return pairs_from_units(
-        (unit for entry in _read_entries(path) for unit in _units_of_entry(entry, path)), path, corpus, on_warning
-    )
+    return pairs_from_units(_read_units(path), path, corpus, on_warning)
+
+
+def _read_units(path: Path) -> Iterator[TranslationUnit]:
+    singular_form = 0
+    for entry in _read_entries(path):
+        texts = {keyword: "".join(parts) for keyword, parts in entry.strings.items()}
+        forms = [text for keyword, text in texts.items() if keyword.startswith("msgstr")]
+        if "msgid" not in texts or not forms:
+            problem = f"its message has no {'translation (msgstr)' if 'msgid' in texts else 'msgid'}"
+            raise DataError(problem, file=path, line=entry.line)
+        if not texts["msgid"] and "msgctxt" not in texts:
+            _check_charset(forms[0], path)
+            singular_form = _singular_form(forms[0])
+        else:
+            yield from _units_of_message(entry, texts, forms, singular_form)
 
 
 def _read_entries(path: Path) -> Iterator[PoEntry]:
@@ -83,21 +100,24 @@ def _unescape_text(text: str, path: Path, line_number: int) -> str:
     return ESCAPE_PATTERN.sub(unescape_match, text) if "\\" in text else text
 
 
-def _units_of_entry(entry: PoEntry, path: Path) -> Iterator[TranslationUnit]:
-    """A unit for each form of a message: the first of its translations is of one thing, further ones of several."""
-    texts = {keyword: "".join(parts) for keyword, parts in entry.strings.items()}
-    forms = [text for keyword, text in texts.items() if keyword.startswith("msgstr")]
-    if "msgid" not in texts or not forms:
-        problem = f"its message has no {'translation (msgstr)' if 'msgid' in texts else 'msgid'}"
-        raise DataError(problem, file=path, line=entry.line)
-    if not texts["msgid"] and "msgctxt" not in texts:
-        _check_charset(forms[0], path)
-        return
+def _units_of_message(
+    entry: PoEntry, texts: Mapping[str, str], forms: Sequence[str], singular_form: int
+) -> Iterator[TranslationUnit]:
+    """A unit for each form of a message. singular_form: the number of the form for one thing."""
     properties = dict.fromkeys(entry.flags, "yes") | {"msgctxt": texts.get("msgctxt", "")}
     plural = texts.get("msgid_plural", texts["msgid"])
-    messages = [texts["msgid"] if len(forms) > 1 else plural, *[plural] * (len(forms) - 1)]
-    for message, form in zip(messages, forms, strict=True):
+    for number, form in enumerate(forms):
+        message = texts["msgid"] if len(forms) > 1 and number == singular_form else plural
         yield TranslationUnit([(("source", "msgid"), message), (("target", "msgstr"), form or None)], properties)
+
+
+def _singular_form(header: str) -> int:
+    """The number of the form for one thing by the rule in a header: 0 in most languages, and if there is no rule."""
+    rule = PLURAL_PATTERN.search(header)
+    try:
+        return int(gettext.c2py(rule[1])(1)) if rule is not None else 0
+    except (ValueError, ArithmeticError, RecursionError):
+        return 0
 
 
 def _check_charset(header: str, path: Path) -> None:

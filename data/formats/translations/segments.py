@@ -1,5 +1,6 @@
 """The text of segments: what stands between their inline tags, and these if they are kept."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -10,6 +11,8 @@ from tfm.data.lines import MAX_LINE_BYTES
 
 INLINE_ELEMENTS = ("bpt", "ept", "ph", "it", "ut")
 """Elements of TMX and XLIFF whose content is code of the original document, not text."""
+LINE_BREAK_PATTERN = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
+"""A line break with the white space around it: the layout of a file whose elements are indented."""
 MAX_TAGS_PER_SEGMENT = 1 << 20
 """The most tags of a segment: reading more takes longer than anyone waits."""
 
@@ -79,8 +82,12 @@ class SegmentText:
 
     @property
     def text(self) -> str:
-        """The text so far."""
-        return "".join(self._parts)
+        """The text so far, on one line: a line break and what it is indented by are a space, at the ends nothing."""
+        text = "".join(self._parts)
+        if "\n" not in text:
+            return text
+        first, *others = LINE_BREAK_PATTERN.split(text)
+        return " ".join([*([first] if first else []), *others[:-1], *([others[-1]] if others[-1] else [])])
 
     def _write(self, text: str) -> None:
         self._size += len(text)

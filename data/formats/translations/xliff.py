@@ -25,7 +25,7 @@ def read_xliff(path: Path, corpus: CorpusConfig, on_warning: WarningCallback) ->
     """The sources and targets of a file; `source` and `target` of the corpus are these, or the codes of languages.
 
     Properties to filter by are the attributes of the unit, of what is around it and of its target (`approved`,
-    `state`). A unit without a target, or with an empty one, is not translated.
+    `state`). A unit without a target, or with one of white space alone, is not translated.
     """
     units = _read_units(path, keeps_tags=bool(corpus.inline_tags))
     if not any(each.startswith(("state=", "state!=")) for each in corpus.filters or ()):
@@ -58,7 +58,7 @@ def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
         if not event.around and name != "xliff":
             raise DataError(f"is XML, but no XLIFF: its first element is {name[:40]!r}", file=path)
         if event.kind == "segment":
-            texts[name] = event.text
+            texts[name] = event.text if event.text.strip() else ""
             of_target = {**attributes} if name == "target" else of_target
         elif event.kind == "start" and name in UNIT_ELEMENTS:
             texts, of_target = {}, {}

@@ -109,8 +109,17 @@ def test_a_carriage_return_and_a_cell_of_any_length(tmp_path: Path) -> None:
     long = "word " * 60_000
     text = f'text,label\nfoo\rbar,x\n"{long}",y\n"a\r\nb",z\r\nc\r,w\n'
     assert read(tmp_path / "a.csv", text) == [("foo\rbar", "x"), (long, "y"), ("a b", "z"), ("c\r", "w")]
-    with pytest.raises(DataError, match="its lines end in CR alone"):
-        read(tmp_path / "a.csv", "text,label\ra,b\rc,d\r")
+
+
+@pytest.mark.parametrize("keys", [HEADED, BY_NUMBER])
+def test_lines_that_end_in_cr_alone_are_refused(keys: dict[str, Any], tmp_path: Path) -> None:
+    """By number a table of an old Macintosh was read as one row, and other formats were one line."""
+    for name, content in (("a.csv", "text,label\ra,b\rc,d\r"), ("a.tsv", "text\tlabel\ra\tb\rc\td\r")):
+        with pytest.raises(DataError, match="its lines end in CR alone: convert them to LF"):
+            read(tmp_path / name, content, **keys)
+    for format_, content in (("conll", "a B-X\rb O\r\rc O\r"), ("labelled", "pos a\rneg b\rpos c\r")):
+        with pytest.raises(DataError, match="its lines end in CR alone: convert them to LF"):
+            read(tmp_path / "a.txt", content, format=format_, source="source", target="target")
 
 
 def test_backslashes_are_text_unless_a_file_cannot_be_read_so(tmp_path: Path) -> None:
@@ -217,3 +226,13 @@ def test_lists_of_python_and_nulls_of_databases_are_remarked(tmp_path: Path) -> 
     assert remarks(file, "text,label\na,\\N\nb,\\N\n") == [
         r"cells that are \N, as databases write null, are read as text"
     ]
+
+
+def test_spreadsheets_read_the_first_line_in_capitals_too(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.csv", "SEP=;\r\ntext;label\r\n3,5;x\r\n") == [("3,5", "x")]
+
+
+def test_utf_32_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("text,label\na,b\n".encode("utf-32"))
+    with pytest.raises(DataError, match="is UTF-32; convert it to UTF-8"):
+        read(tmp_path / "a.csv")

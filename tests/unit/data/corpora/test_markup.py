@@ -37,7 +37,13 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         ("2347 a 2347-a 0.06 3.47 i've\n2347 a 2347-a 3.47 11.04 <o,f0> i find\n", "is STM, segments with speakers"),
         ("2347 a inter_segment_gap 0 1.06\n2347 a 2347-a 1.06 3.47 i've\n", "is STM"),
         ("f1 1 1.0 0.2 JAVA 0.98 lex unknown\nf1 1 1.2 0.2 b -1.0\n", "is CTM"),
-        (";; a comment\nfile 1 spk 16.531 17.350  one\n;;file 1\nfile 1 spk 20.8 21.7\n", "is STM.* cut -d' ' -f6-"),
+        (
+            ";; a comment\nfile 1 spk 16.531 17.350  one\n;;file 1\nfile 1 spk 20.8 21.7\n",
+            r"is STM.* as by sed -E '/\^;;/d; s/",
+        ),
+        ("t A  1.05  0.11 a \nt A  1.28  0.11 The \n", "is CTM"),
+        ("84-121-0000 GO\n84-121-0001\n84-122-0000 DO IT\n", r"names of utterances .*\(84-121-0000\).* 's/\^\[\^ \]"),
+        ("so { it / a } was (spk-01)\nwhen (spk-02)\n(spk-03)\n", r"names of utterances .*\(\(spk-01\)\), which would"),
         (';; LABEL "O" "Overall" "Overall Scores"\n', "is STM"),
         ("file1 1 0.00 0.05 a\nfile1 1 0.05 0.05 b 0.98\n", "is CTM, a word a line with its time: write the words of"),
         ("0 ||| a b ||| LM= -1 ||| -2.0\n0 ||| a c ||| LM= -2 ||| -3.0\n", "is a list of n best with their numbers"),
@@ -73,6 +79,23 @@ def test_text_that_begins_with_an_angle_bracket_is_text(tmp_path: Path) -> None:
         (tmp_path / "a").write_text(f"{line}\n{line}\n")
         keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
         assert list(read_pairs(CorpusConfig.model_validate(keys))) == [(line, line)] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-02 rain\n2024-01-03 sun\n2024-01-04 wind\n",
+        "COVID-19 spreads\nCOVID-19 ends\nThe end\n",
+        "COVID-19 spreads\nCOVID-19 ends\nCOVID-19 is back\n",
+        "B-52\nF-16\nA-10\n",
+        "a dog (1)\na cat (2)\na cow (3)\n",
+        "A3-a x\nA3-b y\n",
+    ],
+)
+def test_dates_and_names_of_things_are_no_names_of_utterances(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(text)
+    keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
+    assert [source for source, _ in read_pairs(CorpusConfig.model_validate(keys))] == text.splitlines()
 
 
 def test_strings_of_a_web_page_are_text(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfm.data.corpora.preflight import check_and_count_splits
-from tfm.data.corpora.sources import read_pairs, with_word_lists
+from tfm.data.corpora.sources import read_pairs, with_lists_of
 from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -101,7 +101,7 @@ def test_a_word_with_a_space_is_the_word_as_it_is_and_keeps_its_tag(tmp_path: Pa
     words = "5 000 5 000 chủ tịch a b c"
     assert read(file) == [(words, "X X X X")]
     assert read(file, target="lemma") == [(words, words)]
-    corpus = with_word_lists(CorpusConfig(format="conllu", path=str(file)))
+    corpus = with_lists_of(CorpusConfig(format="conllu", path=str(file)), "tags")
     ((tagged, tags),) = read_pairs(corpus)
     assert tagged == "5␣000 5␣000 chủ␣tịch a␣b␣c"
     assert tags == "X X X X"

@@ -1,10 +1,13 @@
 """A file as `data.path`: the corpus that is advised in its place reads it, and a header is never data."""
 
+import json
 import re
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Literal, get_args
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +19,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
 PAIR = ("A small dog.", "Ein Hund.")
+PandasOrientation = Literal["columns", "split", "index", "table"]
 FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "header.tsv": ("text\tlabel\nA dog.\tpos\nA cat.\tneg\n", [("A dog.", "pos"), ("A cat.", "neg")]),
     "header.txt": ("english\tyoruba\nA dog.\tAjá\n", [("A dog.", "Ajá")]),
@@ -48,6 +52,12 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "excel.csv": ("sep=;\r\nenglish;german\r\nA dog;Hund\r\n", [("A dog", "Hund")]),
     "pandas.csv": (",english,german\n0,A dog,Hund\n1,A cat,Katze\n", [("A dog", "Hund"), ("A cat", "Katze")]),
     "r.tsv": ("english\tgerman\n1\tA dog\tHund\n2\tA cat\tKatze\n", [("A dog", "Hund"), ("A cat", "Katze")]),
+    "sentences.csv": (
+        "sentence_id,text,label\n1,a dog here,pos\n2,a cat here,neg\n3,one,pos\n4,no dog,neg\n",
+        [("a dog here", "pos"), ("a cat here", "neg"), ("one", "pos"), ("no dog", "neg")],
+    ),
+    "sentence_words.csv": ("sentence,text,label\n1,Yes,x\n2,No,y\n", [("Yes", "x"), ("No", "y")]),
+    "tabs_behind.txt": ("EU\tB-ORG\t\nsays\tO\t\n\n", [("EU says", "B-ORG O")]),
     "trailing.csv": ("english,german,\nA dog,Hund,\n", [("A dog", "Hund")]),
     "spaces.csv": ("english, german\nA dog, Hund\n", [("A dog", " Hund")]),
     "mrpc.txt": ("Quality\t#1 String\t#2 String\n1\tA dog.\tDogs.\n", [("A dog.", "Dogs.")]),
@@ -57,6 +67,10 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "spam.csv": (
         "class,text\nham,A\nspam,B\nham,C\nham,D\n",
         [("A", "ham"), ("B", "spam"), ("C", "ham"), ("D", "ham")],
+    ),
+    "ontonotes_conll": (
+        "#begin document (a/0); part 000\na/0 0 0 In IN (TOP(S* - - - A * *\na/0 0 1 Rome NNP *)) - - - A (GPE) *\n\n",
+        [("In Rome", "IN NNP")],
     ),
     "germeval.tsv": ("# \thttp://a\t\n1\tIn\tO\n2\tKiel\tB-LOC\n3\t.\tO\n\n", [("In Kiel .", "O B-LOC O")]),
     "types.txt": (
@@ -125,10 +139,19 @@ def test_what_is_advised_reads_the_file(name: str, tmp_path: Path) -> None:
     assert list(read_pairs(corpus(advised(tmp_path / name)))) == expected
 
 
+def test_a_table_of_whole_sentences_is_none_of_words(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(FILES["sentences.csv"][0])
+    assert advised(tmp_path / "a.csv").startswith('{ format = "csv"')
+
+
 def test_a_first_row_that_may_be_data_is_answered_with_both(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text("dog\tHund\ncat\tKatze\n", "utf-8")
     assert advised(file).endswith('target = "Hund" }, or source = 0, target = 1 if its first row is not a header')
+    file.write_text("dog;Hund;\ncat;Katze;\n", "utf-8")
+    assert advised(file.rename(tmp_path / "a.csv")).endswith(
+        "or source = 0, target = 1 if its first row is not a header"
+    )
     file.write_text("id\ten\tde\n1\tA dog.\tEin Hund.\n", "utf-8")
     assert 'source = "en", target = "de" }, or source = 1, target = 2 if' in advised(file, source="en", target="de")
 
@@ -152,10 +175,12 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     classes = {"idx": [0, 1, 2, 3], "sentence": ["A", "B", "C", "D"], "label": [0, 1, 1, 0]}
     pq.write_table(pa.table(classes), tmp_path / "glue.parquet")
     assert [*read_pairs(corpus(advised(tmp_path / "glue.parquet")))][:2] == [("A", "0"), ("B", "1")]
+    pq.write_table(pa.table({"translation": [{"en": "A", "de": "B"}]}), tmp_path / "opus.parquet")
+    assert list(read_pairs(corpus(advised(tmp_path / "opus.parquet")))) == [("A", "B")]
     for name in ("a.parquet", "b"):
         assert list(read_pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
     for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
-        (tmp_path / name).write_bytes(b"\xff\0{")
+        (tmp_path / name).write_bytes(b"\xff\1{")
         assert f"format = {said}, path" in advised(tmp_path / name)
     (tmp_path / "d").write_bytes(b"\xff{")
     assert advised(tmp_path / "d").endswith(
@@ -169,17 +194,50 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     )
 
 
+def write_spans(folder: Path) -> None:
+    """Entities as doccano, spaCy, prodigy and Label Studio export them."""
+    span = {"start": 6, "end": 11, "label": "ORG"}
+    value = {"start": 6, "end": 11, "text": "Apple", "labels": ["ORG"]}
+    studio = {"id": 1, "data": {"text": "Hello Apple"}, "annotations": [{"result": [{"value": value}]}]}
+    texts = {
+        "doccano.jsonl": [{"text": "No.", "label": []}, {"text": "EU says", "label": [[0, 2, "ORG"]]}],
+        "prodigy.jsonl": [{"text": "Hello Apple", "spans": [span]}, {"text": "Hello", "spans": []}],
+        "one.jsonl": [{"text": "EU", "entities": [{"id": 0, "start_offset": 0, "end_offset": 2, "label": "ORG"}]}],
+    }
+    for name, rows in texts.items():
+        (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (folder / "studio.json").write_text(json.dumps([studio, studio], indent=2))
+    (folder / "spacy.json").write_text(json.dumps([{"text": "Apple", "entities": [[0, 5, "ORG"]]}]))
+
+
 def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_path: Path) -> None:
     """A workbook was advised as one side of a corpus of texts."""
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
         for name in ("xl/workbook.xml", "[Content_Types].xml"):
             archive.writestr(name, "x")
     (tmp_path / "excel.txt").write_bytes("a\tb\n".encode("utf-16"))
+    (tmp_path / "excel.csv").write_bytes("a,b\n".encode("utf-16"))
+    write_spans(tmp_path)
+    for orient in get_args(PandasOrientation):
+        frame = pd.DataFrame({"text": ["a", "b"], "label": [0, 1]}, [5, 6])
+        frame.to_json(tmp_path / f"{orient}.json", orient=orient)
+    (tmp_path / "a.stm").write_text("a 1 b 15.43 20.79 <o> so it was\na 1 b 21.00 24.11 <o> when\n")
     (tmp_path / "a.mo").write_bytes(b"\xde\x12\x04\x95\x00\x00")
     for name, problem in {
         "a.xlsx": "is an Excel workbook: save the sheet as CSV UTF-8",
         "excel.txt": "is UTF-16, as Excel's Unicode text is",
         "a.mo": "is a compiled catalog of gettext: give its .po",
+        "doccano.jsonl": r"'label' holds spans of entities \(\[0, 2, \"ORG\"\]\): write a word and its tag a line",
+        "spacy.json": r"'entities' holds spans of entities \(\[0, 5, \"ORG\"\]\)",
+        "columns.json": "is a table as pandas writes it by to_json: write its rows, by to_json",
+        "split.json": "is a table as pandas writes it",
+        "index.json": "is a table as pandas writes it",
+        "table.json": "is a table as pandas writes it",
+        "prodigy.jsonl": r"'spans' holds spans of entities \({\"start\": 6",
+        "studio.json": r"'annotations' holds spans of entities \({\"start\": 6",
+        "one.jsonl": r"holds spans of entities \({\"id\": 0, \"start_offset\": 0",
+        "excel.csv": "is UTF-16, as Excel's Unicode text is",
+        "a.stm": "is STM, segments with speakers, times and labels",
     }.items():
         with pytest.raises(DataError, match=f"{name}: {problem}"):
             resolve_splits(DataConfig(path=str(tmp_path / name)))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import read_pairs, with_word_lists
+from tfm.data.corpora.sources import read_pairs, with_lists_of
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.conll.schemes import TagSchemeChecker
@@ -57,7 +57,7 @@ def test_the_word_is_first_and_its_label_last_or_columns_are_numbers(tmp_path: P
 def test_tabs_let_a_word_have_spaces(tmp_path: Path, end: str) -> None:
     text = "# id 1\nNew York\tB-LOC\nist\tO\n \n\nda\tO\n".replace("\n", end)
     assert read(tmp_path / "a", text) == [("New York ist", "B-LOC O"), ("da", "O")]
-    corpus = with_word_lists(CorpusConfig(format="conll", path=str(tmp_path / "a")))
+    corpus = with_lists_of(CorpusConfig(format="conll", path=str(tmp_path / "a")), "tags")
     assert list(read_pairs(corpus)) == [("New␣York ist", "B-LOC O"), ("da", "O")]
 
 
@@ -297,3 +297,7 @@ def test_sentences_of_words_with_their_labels_are_named(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"its lines are sentences of words with their labels .*: write a word and"):
             read(tmp_path / "a", text)
     assert read(tmp_path / "a", "1/2 NN B-X\nb/c NN O\n") == [("1/2 b/c", "B-X O")]
+
+
+def test_a_tab_behind_every_word_is_no_column(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.txt", "EU\tB-ORG\t\nsays\tO\t\n\nx\tO\n") == [("EU says", "B-ORG O"), ("x", "O")]

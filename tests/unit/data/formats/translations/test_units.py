@@ -87,7 +87,7 @@ def read(path: Path, content: str | bytes, **keys: Any) -> list[tuple[str, str]]
 
 def test_a_translation_memory(tmp_path: Path) -> None:
     file, of_tmx = tmp_path / "a.tmx", {"format": "tmx", "source": "en", "target": "de"}
-    whole = [("A dog.", "Ein Hund  & mehr."), ("Two", "zwo"), ("empty", "")]
+    whole = [("A dog.", "Ein Hund & mehr."), ("Two", "zwo"), ("empty", "")]
     with collect_remarks() as remarks:
         assert read(file, TMX, **of_tmx) == whole
     assert list(remarks) == [f"{file}: 1 segment without a translation is left out"]
@@ -99,7 +99,7 @@ def test_a_translation_memory(tmp_path: Path) -> None:
     assert read(file, TMX, **of_tmx, filters=["creationid="]) == whole[1:]
     assert read(file, TMX, **of_tmx, inline_tags=True)[0] == (
         'A <bpt i="1"><b></bpt>dog<ept i="1"></b></ept>.',
-        'Ein <hi type="x">Hund</hi>  & <ph x="1">{0}<sub>note</sub></ph>mehr.',
+        'Ein <hi type="x">Hund</hi> & <ph x="1">{0}<sub>note</sub></ph>mehr.',
     )
     with pytest.raises(
         DataError, match=r'holds no text in "fr"; set source and target to two of: en-US, de, EN_gb, de-'
@@ -162,6 +162,33 @@ def test_a_catalog_of_messages(tmp_path: Path) -> None:
     assert read(file, PO, format="po", filters=["msgctxt=menu"]) == [("Open", "Öffnen")]
     assert read(file, PO, format="po", filters=["c-format=yes"]) == found[:1]
     assert read(file, 'msgid "a"\nmsgid_plural "as"\nmsgstr[0] "b"\n', format="po") == [("as", "b")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "messages"),
+    [
+        ("n != 1", ["a", "as", "as"]),
+        ("(n==0 ? 0 : n==1 ? 1 : 2)", ["as", "a", "as"]),  # as of Arabic
+        ("n%0", ["a", "as", "as"]),
+        ("__import__('os')", ["a", "as", "as"]),
+    ],
+)
+def test_the_form_for_one_thing_goes_with_the_singular(rule: str, messages: list[str], tmp_path: Path) -> None:
+    """The first form of Arabic, for none, was the translation of the message in the singular."""
+    header = f'msgid ""\nmsgstr "Plural-Forms: nplurals=3; plural={rule};\\n"\n\n'
+    entry = 'msgid "a"\nmsgid_plural "as"\nmsgstr[0] "0"\nmsgstr[1] "1"\nmsgstr[2] "2"\n'
+    expected = list(zip(messages, "012", strict=True))
+    assert read(tmp_path / "a.po", header + entry, format="po") == expected
+
+
+def test_indented_segments_are_their_text(tmp_path: Path) -> None:
+    """Elements over several lines had their indentation as spaces, and one without text was a translation."""
+    unit = "<trans-unit><source>{}</source><target>{}</target></trans-unit>"
+    pairs = [("\n    A\n    dog\n  ", "\r\n\tEin  <g>\n Hund</g>\n"), (" B ", " C\n"), ("D", "\n   \n"), ("E", "  ")]
+    text = f"<xliff><file><body>{''.join(unit.format(*pair) for pair in pairs)}</body></file></xliff>"
+    with collect_remarks() as remarks:
+        assert read(tmp_path / "a.xlf", text, format="xliff") == [("A dog", "Ein Hund"), (" B ", " C")]
+    assert list(remarks) == [f"{tmp_path / 'a.xlf'}: 2 segments without a translation are left out"]
 
 
 @pytest.mark.parametrize(

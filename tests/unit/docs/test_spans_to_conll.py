@@ -1,0 +1,79 @@
+"""docs/external/spans_to_conll.py: spans of entities become words with tags that `format = "conll"` reads."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfm.data.corpora.sources import read_pairs
+from tfm.data.corpus_config import CorpusConfig
+
+SCRIPT = Path(__file__).parents[3] / "docs" / "external" / "spans_to_conll.py"
+TEXT, WORDS, TAGS = "Ann Lee (EU) says:", "Ann Lee ( EU ) says :", "B-PER I-PER O B-ORG O O O"
+
+
+def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+def read_spans(file: Path, content: str) -> list[tuple[str, str]]:
+    file.write_text(content, "utf-8")
+    done = run(str(file))
+    assert done.returncode == 0, done.stderr
+    (file.parent / "train.conll").write_text(done.stdout, "utf-8")
+    return list(read_pairs(CorpusConfig(format="conll", path=str(file.parent / "train.conll"))))
+
+
+SPANS = [(0, 7, "PER"), (9, 11, "ORG")]
+NAMED = [{"start": begin, "end": end, "labels": [label]} for begin, end, label in SPANS]
+OFFSETS = [{"id": 1, "start_offset": begin, "end_offset": end, "label": label} for begin, end, label in SPANS]
+SPACY: list[Any] = [[TEXT, {"entities": SPANS}], ["No.", {"entities": []}]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(SPACY),
+        "".join(f"{json.dumps(row)}\n" for row in SPACY),
+        f'{json.dumps({"text": TEXT, "entities": SPANS})}\n{{"text": "No.", "entities": []}}\n',
+        f'{json.dumps({"text": TEXT, "label": SPANS})}\n{{"text": "No.", "label": []}}\n',
+        f'{json.dumps({"text": TEXT, "entities": OFFSETS, "relations": []})}\n{{"text": "No.", "entities": []}}\n',
+        f'{json.dumps({"text": TEXT, "spans": NAMED})}\n{{"answer": "reject"}}\n{{"text": "No.", "spans": []}}',
+        json.dumps([{"text": TEXT, "label": NAMED}, {"text": "No.", "label": []}]),
+        json.dumps(
+            [
+                {"data": {"text": TEXT}, "annotations": [{"result": [{"value": each} for each in NAMED]}]},
+                {"data": {"text": "No."}, "annotations": [{"result": []}]},
+            ]
+        ),
+    ],
+)
+def test_exports_of_four_programs(content: str, tmp_path: Path) -> None:
+    assert read_spans(tmp_path / "a", content) == [(WORDS, TAGS), ("No .", "O O")]
+
+
+def test_partial_and_overlapping_spans_are_counted(tmp_path: Path) -> None:
+    rows = [{"text": "हिन्दी में, Berlin-Mitte", "spans": [[0, 4, "X"], [12, 18, "LOC"], [12, 24, "CITY PART"]]}]
+    expected = [("हिन्दी में , Berlin - Mitte", "B-X O O B-CITY_PART I-CITY_PART I-CITY_PART")]
+    assert read_spans(tmp_path / "a", json.dumps(rows)) == expected
+    assert run(str(tmp_path / "a")).stderr == (
+        "spans that begin or end within a word, whose words are whole: 1\n"
+        "spans that overlap a longer one and are left out: 1\n"
+    )
+
+
+def test_new_texts_are_divided_likewise_and_what_is_no_span_is_named(tmp_path: Path) -> None:
+    assert run("--words", stdin=f"{TEXT}\n\n").stdout == f"{WORDS}\n\n"
+    for row, problem in {
+        '{"text": "a", "spans": [[0, 5, "X"]]}': "(0, 5, 'X') is no span of 'a', which has 1 characters",
+        '{"text": "a", "spans": [[0, 1]]}': "[0, 1] is no span",
+        '{"text": "a"}': "a row has no `text` or no spans (entities, spans, ",
+    }.items():
+        (tmp_path / "a").write_text(row)
+        done = run(str(tmp_path / "a"))
+        assert done.returncode == 1
+        assert done.stderr.startswith(problem)
