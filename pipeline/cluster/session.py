@@ -24,7 +24,7 @@ from tfm.pipeline.cluster.authentication import (
 )
 from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
 from tfm.pipeline.cluster.node_packages import import_problem, require_same_packages
-from tfm.pipeline.cluster.reachability import check_cluster_answers
+from tfm.pipeline.cluster.reachability import check_cluster_accepts, check_cluster_answers
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, StoppedError, TfmError
 from tfm.pipeline.runtime.stop_signal import STOP_SIGNALS
@@ -190,6 +190,8 @@ def connect_to_cluster(address: str, plan: Plan | None = None) -> Iterator[Clust
         raise RecipeError(f"--cluster {address}: {problem}")
     if address == NEW_CLUSTER_ADDRESS:
         set_token_for_new_cluster()
+    else:
+        check_cluster_accepts(ray, address)
     with redirect_stdout(sys.stderr):  # Ray prints there that a process was lost, amid what this command prints
         with _keep_signal_handlers():
             _init_ray(ray, address)
