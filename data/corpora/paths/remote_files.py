@@ -103,8 +103,8 @@ def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda 
 
 
 def _error_reason(error: BaseException, url: str) -> str:
-    """The reason of an error of a file system: a server's answer, which fsspec hides in a FileNotFoundError; words, where
-    others have the name of a file alone, or a number.
+    """The reason of an error of a file system: a server's answer, which fsspec hides in a FileNotFoundError; our words
+    for those that are the name of a file alone, or a number.
     """
     if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
         error = error.__cause__
