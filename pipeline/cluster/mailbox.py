@@ -1,9 +1,11 @@
 """Messages of processes on a cluster to the process that was started, and its wish that they stop: an actor of Ray."""
 
+import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tfm.pipeline.errors import StoppedError
@@ -21,10 +23,13 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._events: list[tuple[str, ReporterEvent]] = []
+        self._senders: set[str] = set()
         self._stop: str | None = None
 
     def put(self, sender: str, events: Sequence[ReporterEvent]) -> str | None:
         """Take the events of a sender; return the name of the signal by which a stop is asked for, if it is."""
+        if self._stop is None:
+            self._senders.add(sender)
         self._events += [(sender, each) for each in events]
         return self._stop
 
@@ -33,9 +38,10 @@ class Mailbox:
         taken, self._events = self._events, []
         return taken
 
-    def ask_to_stop(self, signal: str) -> None:
-        """Let all senders know that they are to stop, as by a signal."""
+    def ask_to_stop(self, signal: str) -> set[str]:
+        """Let all senders know that they are to stop, as by a signal; return those that have begun: no other will."""
         self._stop = signal
+        return self._senders
 
 
 class EventReporter(NullReporter):
@@ -87,12 +93,14 @@ class EventReporter(NullReporter):
 def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
     """Yield a reporter whose events go to a mailbox while the block runs; a stop that is asked for there, is here.
 
+    What runs under `catch_stop_signals` is asked to stop; all else in the main thread is interrupted, as by Ctrl-C.
+
     Args:
         mailbox: handle of the actor.
         sender: name of this process.
 
     Raises:
-        Stopped: a stop is asked for before the block begins.
+        Stopped: a stop is asked for before the block begins, or interrupts it.
     """
     import ray
 
@@ -100,20 +108,47 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
         raise StoppedError("stopped before it began; the same command goes on")
     reporter, over = EventReporter(), threading.Event()
 
-    def post() -> None:
+    def post(interrupt: Callable[[], None]) -> None:
         while not over.wait(POLL_INTERVAL_SECONDS):
+            is_asked = reporter.stop is not None
             reporter.stop = ray.get(mailbox.put.remote(sender, reporter.pop_events()))
             if reporter.stop is not None:
                 request_stop(reporter.stop)
+                if not is_asked:
+                    interrupt()
 
-    thread = threading.Thread(target=post, daemon=True)
-    thread.start()
+    with _interruptible_main_thread(over) as interrupt:
+        thread = threading.Thread(target=post, args=(interrupt,), daemon=True)
+        thread.start()
+        try:
+            yield reporter
+        except KeyboardInterrupt:
+            raise StoppedError("stopped; the same command goes on") from None
+        finally:
+            over.set()
+            thread.join()
+            ray.get(mailbox.put.remote(sender, reporter.pop_events()))
+
+
+@contextmanager
+def _interruptible_main_thread(over: threading.Event) -> Iterator[Callable[[], None]]:
+    """Yield a function that interrupts this thread while the block runs, until `over`; one without effect where this is
+    not the main thread. Its signal is SIGTERM, as Ray blocks SIGINT in its workers.
+    """
+    thread = threading.current_thread()
+    if thread is not threading.main_thread() or thread.ident is None:
+        yield lambda: None
+        return
+
+    def raise_interrupt(number: int, frame: object) -> None:
+        if not over.is_set():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, raise_interrupt) or signal.SIG_DFL
     try:
-        yield reporter
+        yield partial(signal.pthread_kill, thread.ident, signal.SIGTERM)
     finally:
-        over.set()
-        thread.join()
-        ray.get(mailbox.put.remote(sender, reporter.pop_events()))
+        signal.signal(signal.SIGTERM, before)
 
 
 @dataclass

@@ -120,7 +120,10 @@ def run_jobs(
                 except (TfmError, OSError) as error:
                     failed[name] = error
             if stop or (failed and not keep_going):
-                cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
+                begun = cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
+                for each in [each for each, name in running.items() if name not in begun]:
+                    cluster.ray.cancel(each, force=True)  # else a process is started for each to say that it ends
+                    failed[running.pop(each)] = StoppedError("stopped before it began; the same command goes on")
             on_poll(list(running.values()))
         replay.replay_events(cluster.result(mailbox.take.remote()))
     if stop:

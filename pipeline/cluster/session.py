@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tfm.pipeline.artifacts.artifact import Plan
@@ -24,7 +25,7 @@ from tfm.pipeline.cluster.authentication import (
 )
 from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
 from tfm.pipeline.cluster.node_packages import import_problem, require_same_packages
-from tfm.pipeline.cluster.reachability import check_cluster_answers
+from tfm.pipeline.cluster.reachability import check_cluster_accepts, check_cluster_answers
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, StoppedError, TfmError
 from tfm.pipeline.runtime.stop_signal import STOP_SIGNALS
@@ -190,6 +191,8 @@ def connect_to_cluster(address: str, plan: Plan | None = None) -> Iterator[Clust
         raise RecipeError(f"--cluster {address}: {problem}")
     if address == NEW_CLUSTER_ADDRESS:
         set_token_for_new_cluster()
+    else:
+        check_cluster_accepts(ray, address)
     with redirect_stdout(sys.stderr):  # Ray prints there that a process was lost, amid what this command prints
         with _keep_signal_handlers():
             _init_ray(ray, address)
@@ -214,6 +217,18 @@ def _keep_signal_handlers() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def make_job_config(ray: Any) -> Any:
+    """Return a job config by which processes on nodes find modules as they do without this process.
+
+    Ray would put the current folder first in their path, and a folder `tfm` or a file `regex.py` of the user's would
+    stand in place of the modules of these names. It does so still where tfm itself runs from the current folder.
+    """
+    config = ray.job_config.JobConfig()
+    if Path.cwd() != Path(__file__).parents[3]:
+        config._runtime_env_has_working_dir = lambda: True  # the one case in which Ray leaves the path as it is
+    return config
+
+
 def _init_ray(ray: Any, address: str) -> None:
     """Connect Ray, or start it: twice if need be, as it gives a node of a busy machine no more than half a minute."""
     attempts = 2 if address == NEW_CLUSTER_ADDRESS else 1
@@ -228,6 +243,7 @@ def _init_ray(ray: Any, address: str) -> None:
                     log_to_driver=False,
                     logging_level="error",
                     include_dashboard=None if address != NEW_CLUSTER_ADDRESS else False,
+                    job_config=make_job_config(ray),
                 )
         except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
             ray.shutdown()

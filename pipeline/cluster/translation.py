@@ -23,6 +23,7 @@ from tfm.pipeline.cluster.shared_folder import check_folder_is_shared
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.decoding.constraints.lines import check_no_unused_lines
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.minimum_bayes_risk.selection import cost_message
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import CHUNK_LINES, translate_lines
 from tfm.pipeline.inference.translation_records import Translation, join_to_one_line
@@ -86,6 +87,8 @@ class ClusterTranslator:
         Raises:
             DataError: there are fewer or more prefixes or forced words than lines.
         """
+        if self.config.strategy == "mbr":
+            reporter.line(cost_message(self.config))
         cuts, limit = SourceProblems(), 0
         beside = [None if each is None else iter(each) for each in (prefixes, forced)]
         for count, result in self.cluster.map_in_order(

@@ -10,9 +10,11 @@ import numpy as np
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
-from tfm.pipeline.artifacts.artifact import read_artifact
-from tfm.pipeline.errors import DataError
+from tfm.pipeline.artifacts.artifact import read_artifact, stale_reason
+from tfm.pipeline.errors import DataError, TfmError
+from tfm.pipeline.recipes.chain import SHARED_STAGES
 from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.recipes.recipe_batch import plan_stage
 from tfm.pipeline.recipes.run_paths import get_run_paths
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.tasks.registry import make_task
@@ -83,6 +85,21 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     padding = 1 - (sources + targets) / positions if positions else 0.0
     found = CorpusSize(len(rows), sources, targets, padding, updates, per_epoch, batch_tokens, is_exact=True)
     return found, source.vocab_size, target.vocab_size
+
+
+def stale_data_reason(recipe: Recipe) -> str | None:
+    """Return which artifact that a dataset is made of, or the dataset itself, `tfm run` would make anew, and why; None
+    where the dataset is up to date, or where its corpora are not here to be compared.
+    """
+    paths = get_run_paths(recipe)
+    for stage in SHARED_STAGES:
+        try:
+            made = plan_stage(recipe, stage, paths)
+        except (TfmError, OSError):
+            return None
+        if made is not None and (reason := stale_reason(made)) is not None:
+            return f"{made.folder}: {reason}"
+    return None
 
 
 def translates_in_validation(recipe: Recipe) -> bool:

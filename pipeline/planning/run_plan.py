@@ -50,6 +50,7 @@ class RunPlan:
         disk: bytes, by what is kept.
         assumptions: what is not measured or counted, in words.
         remedies: keys that would make it fit; empty where it does.
+        stale_data: which artifact of the data `tfm run` would make anew, and why; None where all are up to date.
         energy_kwh: of the devices; None where their power is not known.
         cost: in the currency of the price; None where none was given.
     """
@@ -66,6 +67,7 @@ class RunPlan:
     disk: Mapping[str, float]
     assumptions: tuple[str, ...]
     remedies: tuple[str, ...] = field(default=())
+    stale_data: str | None = None
     energy_kwh: float | None = None
     cost: float | None = None
 
@@ -99,6 +101,7 @@ def make_plan(
     measured: ShortTrainingMeasurement | None,
     *,
     price: float | None,
+    stale_data: str | None = None,
 ) -> RunPlan:
     """Make the plan of a run.
 
@@ -109,6 +112,7 @@ def make_plan(
         devices: their number and kind; None for this machine.
         measured: what was measured on this machine; None for another one.
         price: of a device and hour; None for none.
+        stale_data: as `RunPlan` has it.
 
     Raises:
         RecipeError: the model is too large for any machine, or reads images.
@@ -164,6 +168,7 @@ def make_plan(
         _disk_bytes(recipe, corpus, parameters),
         tuple(assumptions),
         _memory_saving_keys(recipe, corpus, memory, limit, number),
+        stale_data,
         None if watts is None else watts * hours * 3600 / JOULES_PER_KWH,
         None if price is None else price * hours * number,
     )

@@ -109,6 +109,34 @@ def test_without_a_dataset_it_says_what_to_do(corpora: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changed", "warning"),
+    [
+        ("tokenizer.vocab_size=30", "runs/tiny/tokenizer: config changed: tokenizer.vocab_size 40 -> 30"),
+        ("data.limits.max_ratio=5", "runs/tiny/dataset: config changed: data.limits"),
+    ],
+)
+def test_data_that_a_run_would_make_anew_is_planned_with_and_warned_of(
+    corpora: Path, changed: str, warning: str
+) -> None:
+    for stage in ("tokenize", "preprocess"):
+        assert tfm(stage, "--recipe", "tiny.toml").code == 0
+    words = "plan", "tiny.toml", "--on", "H100", "--json"
+    fresh, stale = tfm(*words), tfm(*words, "--set", changed)
+    assert (fresh.err, json.loads(fresh.out)["stale_data"]) == ("", None)
+    assert stale.code == 0, stale.err
+    assert warning in stale.err
+    assert "the plan is that of the dataset on disk" in stale.err
+    assert json.loads(stale.out)["stale_data"].startswith(warning)
+    assert json.loads(stale.out)["corpus"] == json.loads(fresh.out)["corpus"]
+    (corpora / "train.de").rename(corpora / "elsewhere.de")
+    assert tfm(*words).err == "", "a dataset is planned without its corpora"
+    (corpora / "elsewhere.de").rename(corpora / "train.de")
+    with (corpora / "train.de").open("a", encoding="utf-8") as file:
+        file.write("eins\n")
+    assert "input train: ./train.de changed" in tfm(*words).err
+
+
+@pytest.mark.parametrize(
     ("option", "value"),
     [("--pairs", "1" + "0" * 400), ("--tokens", "inf"), ("--tokens", "1e308"), ("--price", "inf"), ("--price", "nan")],
 )

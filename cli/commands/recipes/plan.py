@@ -52,6 +52,7 @@ def plan(
         assume_corpus_and_vocabularies,
         count_corpus_and_vocabularies,
         mean_reference_length,
+        stale_data_reason,
     )
     from tfm.pipeline.planning.devices import parse_devices
     from tfm.pipeline.planning.measurement import measure_short_training
@@ -61,14 +62,19 @@ def plan(
     resolved = load_recipe(recipe, sets or ())
     check_plannable(resolved)
     devices = None if on == THIS_MACHINE else parse_devices(on)
-    number = 1 if devices is None else devices[0]
+    number, stale_data = 1 if devices is None else devices[0], None
     if pairs is not None and tokens is not None:
         corpus, *vocabularies = assume_corpus_and_vocabularies(resolved, pairs, tokens, number)
     else:
         corpus, *vocabularies = count_corpus_and_vocabularies(resolved, number)
+        stale_data = stale_data_reason(resolved)
+    if stale_data is not None:
+        planned = "the plan is that of the dataset on disk; `tfm tokenize` and `tfm preprocess` make it anew"
+        make_reporter().warn(f"{stale_data}: {planned}")
     length = mean_reference_length(resolved) if devices is None else None
     measured = measure_short_training(recipe, sets or (), length) if devices is None else None
-    run_plan = make_plan(resolved, corpus, (vocabularies[0], vocabularies[1]), devices, measured, price=price)
+    both = vocabularies[0], vocabularies[1]
+    run_plan = make_plan(resolved, corpus, both, devices, measured, price=price, stale_data=stale_data)
     if as_json:
         print_json(run_plan.as_json(), indent=1)
         return

@@ -4,6 +4,7 @@ The copy is made once, and again when the server says that the file has changed.
 checked each time.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -38,6 +39,7 @@ HTTP_ENCODINGS = ("", "identity", "gzip", "x-gzip")
 """Content-Encoding of a body that can be kept as it comes: readers know gzip by its first bytes."""
 CONNECT_SECONDS, READ_SECONDS = 30.0, 60.0
 """Patience for a connection, and for the next bytes of a file; a whole file may take as long as it does."""
+CHANGED_MESSAGE = "it was changed meanwhile; run the command again"
 DOWNLOAD_RECORD_SUFFIX = ".json"
 MAX_NAME_CHARS = 100
 
@@ -93,17 +95,23 @@ def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda 
         raise DataError(f"needs a package that is not installed: {command}", file=redact_credentials(url)) from error
     except Exception as error:  # each file system of fsspec has errors of its own
         user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
-        said = _error_reason(error)
+        said = _error_reason(error, url)
         text = " ".join(said.replace(user, "***").split()) if user else " ".join(said.split())
         reason = redact_credentials(text) or type(error).__name__
         remedy = "" if record is None else "; data.online = false reads the copy that was made before"
         raise DataError(f"cannot be downloaded ({reason:.200}){remedy}", file=redact_credentials(url)) from error
 
 
-def _error_reason(error: BaseException) -> str:
-    """The reason of an error of a file system: a server's answer, which fsspec hides in a FileNotFoundError."""
+def _error_reason(error: BaseException, url: str) -> str:
+    """The reason of an error of a file system: a server's answer, which fsspec hides in a FileNotFoundError; our words
+    for those that are the name of a file alone, or a number.
+    """
     if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
         error = error.__cause__
+    if isinstance(error, FileNotFoundError) and url.endswith(str(error).lstrip("/")):
+        return "there is no such file"
+    if isinstance(error, OSError) and error.errno == errno.EBUSY:  # the class of s3fs and gcsfs, FileExpired
+        return CHANGED_MESSAGE
     status = getattr(error, "status", None)
     return f"the server answers {status} {getattr(error, 'message', '')}".rstrip() if status else str(error)
 
@@ -146,8 +154,7 @@ def _download_if_changed(
     info = system.info(path)
     if info.get("type", "file") != "file":
         raise DataError("is a folder; name a file", file=redact_credentials(url))
-    said = {name.lower().replace("-", ""): value for name, value in info.items()}
-    marks = {name: str(said[name]) for name in FILE_VERSION_FIELDS if said.get(name) is not None}
+    marks = _version_marks(info)
     tells_changes = bool(marks.keys() - {"size"} if is_http else marks)  # a server may tell the size alone, or nothing
     if download_record is not None and tells_changes and download_record.get("marks") == marks:
         return file
@@ -166,12 +173,22 @@ def _download_if_changed(
                 on_bytes(len(block), size)
         if size is not None and count != size:
             raise DataError(f"has {size:,} bytes, but {count:,} came; try again", file=redact_credentials(url))
+        if not is_http:  # it came in parts, which may be of two versions
+            system.invalidate_cache()
+            if _version_marks(system.info(path)) != marks:
+                raise DataError(f"cannot be downloaded ({CHANGED_MESSAGE})", file=redact_credentials(url))
         os.replace(draft, file)
     finally:
         Path(draft).unlink(missing_ok=True)
     kept = {"url": redact_credentials(url), "sha256": digest.hexdigest(), "marks": marks}
     file.with_name(file.name + DOWNLOAD_RECORD_SUFFIX).write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return file
+
+
+def _version_marks(info: Mapping[str, Any]) -> dict[str, str]:
+    """What a file system says of a file by which a change is seen."""
+    said = {name.lower().replace("-", ""): value for name, value in info.items()}
+    return {name: str(said[name]) for name in FILE_VERSION_FIELDS if said.get(name) is not None}
 
 
 def _http_options() -> dict[str, Any]:

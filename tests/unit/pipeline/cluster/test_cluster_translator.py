@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.recording_reporter import Listening
 from tfm.pipeline.cluster.translation import ClusterTranslator
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.inference.minimum_bayes_risk.selection import cost_message
 from tfm.pipeline.runtime.progress import NullReporter
 
 
@@ -34,3 +36,13 @@ def test_a_shortlist_is_named_by_its_whole_path(
     assert list(translator.translate(["a", "b"], (None, None), reporter=NullReporter())) == []
     wanted = {"beam": 2} if shortlist is None else {"beam": 2, "shortlist": str(tmp_path / shortlist)}
     assert cluster.configs == [wanted]
+
+
+@pytest.mark.parametrize(("strategy", "count"), [("mbr", 1), ("search", 0)])
+def test_the_cost_of_minimum_bayes_risk_is_told_as_without_a_cluster(strategy: str, count: int) -> None:
+    cluster: Any = Recorder()
+    config, reporter = DecodingConfig.model_validate({"strategy": strategy}), Listening()
+    assert (
+        list(ClusterTranslator(cluster, [], config, "cpu", 1).translate(["a"], (None, None), reporter=reporter)) == []
+    )
+    assert reporter.lines == [cost_message(config)] * count

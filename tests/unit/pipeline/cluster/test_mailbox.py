@@ -1,5 +1,6 @@
 """Messages of processes on a cluster arrive in order, and a stop that is asked for reaches them."""
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -120,6 +121,33 @@ def test_a_stop_that_is_asked_for_is_seen_by_what_may_stop_and_begins_nothing_ne
         assert reporter.stop == "SIGTERM"
     with pytest.raises(StoppedError), forward_events(Handle(mailbox), "1"):
         raise AssertionError("it began")
+
+
+def test_a_stop_that_is_asked_for_interrupts_what_does_not_look_for_one() -> None:
+    mailbox, before = Mailbox(), signal.getsignal(signal.SIGTERM)
+    began = time.monotonic()
+
+    def translate_for_a_minute() -> None:
+        with forward_events(Handle(mailbox), "0") as reporter:
+            reporter.line("first")
+            assert mailbox.ask_to_stop("SIGINT") == {"0"}
+            time.sleep(60)
+
+    with pytest.raises(StoppedError):
+        translate_for_a_minute()
+    assert time.monotonic() - began < 30
+    assert mailbox.take() == [("0", ("line", ("first",)))]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_process_that_begins_after_the_stop_has_not_begun() -> None:
+    mailbox = Mailbox()
+    with forward_events(Handle(mailbox), "0"):
+        pass
+    mailbox.ask_to_stop("SIGTERM")
+    with pytest.raises(StoppedError), forward_events(Handle(mailbox), "1"):
+        raise AssertionError("it began")
+    assert mailbox.ask_to_stop("SIGTERM") == {"0"}
 
 
 def test_the_first_signal_counts() -> None:

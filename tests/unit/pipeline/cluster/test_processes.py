@@ -1,5 +1,6 @@
 """Pieces of work on a cluster: what each takes, the errors that they end with, and how one error stops the others."""
 
+import signal
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,7 @@ class InlineRay:
     def __init__(self, *resources: dict[str, float]) -> None:
         self._nodes = [{"Alive": True, "Resources": each} for each in resources]
         self.asked: list[dict[str, Any]] = []
+        self.cancelled: list[str] = []
 
         class NodeAffinitySchedulingStrategy:
             def __init__(self, node: str, *, soft: bool) -> None:
@@ -64,6 +66,10 @@ class InlineRay:
         except Exception as error:
             raise TaskError(error) from error
 
+    def cancel(self, reference: Any, *, force: bool) -> None:
+        assert force
+        self.cancelled.append(reference.args[1])
+
     def kill(self, actor: Any) -> None:
         pass
 
@@ -94,12 +100,24 @@ def test_all_pieces_run_and_their_lines_have_their_names() -> None:
 
 def test_an_error_stops_what_has_not_begun_unless_the_others_go_on() -> None:
     pieces = {"a": say, "b": fail, "c": say}
-    found = run_jobs(cluster({"CPU": 1.0}), pieces, ONE, reporter=Listening())
+    on = cluster({"CPU": 1.0})
+    found = run_jobs(on, pieces, ONE, reporter=Listening())
+    assert on.ray.cancelled == ["c"]
     assert [(name, type(error)) for name, error in found.items()] == [("b", DataError), ("c", StoppedError)]
     talk = Listening()
     found = run_jobs(cluster({"CPU": 1.0}), pieces, ONE, reporter=talk, keep_going=True)
     assert list(found) == ["b"]
     assert talk.lines == ["a: hello", "c: hello"]
+
+
+def test_at_ctrl_c_no_process_is_started_for_what_has_not_begun() -> None:
+    def press_ctrl_c(*, reporter: Reporter) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    on = cluster({"CPU": 1.0})
+    with pytest.raises(StoppedError):
+        run_jobs(on, {"a": press_ctrl_c, "b": say, "c": say}, ONE, reporter=Listening())
+    assert on.ray.cancelled == ["b", "c"]
 
 
 def test_a_process_takes_threads_and_a_gpu_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:

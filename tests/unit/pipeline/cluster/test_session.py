@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -182,8 +182,19 @@ def test_signals_are_handled_as_before_ray_came(monkeypatch: pytest.MonkeyPatch)
     ray: Any = ModuleType("ray")
     ray.init = lambda **_: signal.signal(signal.SIGTERM, signal.SIG_IGN)
     ray.shutdown = lambda: None
+    ray.job_config = SimpleNamespace(JobConfig=SimpleNamespace)
     monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     before = signal.getsignal(signal.SIGTERM)
     with connect_to_cluster("auto"):
         assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_modules_of_the_current_folder_are_not_those_of_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder `tfm` there would be taken for the package; only where it is the package, nodes need it."""
+    ray_config = pytest.importorskip("ray.job_config", reason="needs the extra cluster")
+    ray = SimpleNamespace(job_config=ray_config)
+    monkeypatch.chdir(tmp_path)
+    assert session.make_job_config(ray)._runtime_env_has_working_dir()
+    monkeypatch.chdir(Path(session.__file__).parents[3])
+    assert not session.make_job_config(ray)._runtime_env_has_working_dir()

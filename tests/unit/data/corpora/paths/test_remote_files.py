@@ -1,5 +1,6 @@
 """Corpora behind URLs: copied once, copied again when they change, verified, and never asked for without leave."""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,10 +97,30 @@ def test_a_download_that_is_cut_leaves_nothing(
     assert [each for each in cache_folder().rglob("*") if each.is_file()] == []
 
 
+def test_a_file_that_changes_while_it_is_downloaded_is_refused(server: fsspec.AbstractFileSystem) -> None:
+    def replace_file(count: int, total: int | None) -> None:
+        server.pipe("/corpora/train.tsv", b"drei\tthree\n")
+
+    with pytest.raises(DataError, match=r"cannot be downloaded \(it was changed meanwhile; run the command again\)"):
+        fetch_local_copy(URL, online=True, on_bytes=replace_file)
+    assert [each for each in cache_folder().rglob("*") if each.is_file()] == []
+
+
+def test_a_file_system_that_tells_a_change_by_a_number_is_put_into_words(
+    server: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EBUSY, 'The remote file corresponding to filename x and Etag "0" no longer exists.')
+
+    monkeypatch.setattr(type(server), "open", fail)
+    with pytest.raises(DataError, match=r"cannot be downloaded \(it was changed meanwhile; run the command again\)"):
+        fetch_local_copy(URL, online=True)
+
+
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("memory://corpora/nosuch.tsv", "cannot be downloaded"),
+        ("memory://corpora/nosuch.tsv", r"cannot be downloaded \(there is no such file\)"),
         ("memory://corpora", "is a folder"),
         ("file:///etc/passwd", "no place of corpora"),
         ("simplecache::memory://corpora/train.tsv", "no place of corpora|single file"),
