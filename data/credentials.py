@@ -21,7 +21,7 @@ _CREDENTIAL_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s"',;&|(){}\[\]]+)"""
 
 
 class CredentialPattern(NamedTuple):
-    """What credentials look like.
+    """A pattern of credentials.
 
     signs: texts in lower case of which every match has one; pattern: that finds them; replacement: what is left of one.
     """
