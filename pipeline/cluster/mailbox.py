@@ -93,7 +93,7 @@ class EventReporter(NullReporter):
 def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
     """Yield a reporter whose events go to a mailbox while the block runs; a stop that is asked for there, is here.
 
-    Code under `catch_stop_signals` is asked to stop; all else in the main thread is interrupted, as by Ctrl-C.
+    Work under `catch_stop_signals` is asked to stop; all else in the main thread is interrupted, as by Ctrl-C.
 
     Args:
         mailbox: handle of the actor.

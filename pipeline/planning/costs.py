@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tfm.model.config import ModelConfig
+from tfm.model.layers.lora import DEFAULT_TARGETS
 from tfm.pipeline.training_config import TrainingConfig
 
 TRAINING_TO_FORWARD_FLOP = 3
@@ -45,6 +46,15 @@ class UpdateSizes:
 def num_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
     """The number of weights."""
     return sum(math.prod(shape) for shape in shapes.values())
+
+
+def num_trained_parameters(shapes: Mapping[str, tuple[int, ...]], config: TrainingConfig) -> int:
+    """The number of weights that are trained: all, or those of adapters, A (r, in) and B (out, r) of each product."""
+    if config.lora is None:
+        return num_parameters(shapes)
+    adapted = config.lora.products or DEFAULT_TARGETS
+    endings = tuple(f".{name}.weight" for name in adapted)
+    return sum(config.lora.rank * sum(shape) for name, shape in shapes.items() if name.endswith(endings))
 
 
 def flop_of_update(
@@ -103,13 +113,13 @@ def memory_by_use(
         low_precision: whether products, and what is kept of them, are in 16 bits.
         num_devices: the number of devices, which share the weights where `training.shard` says so.
     """
-    parameters = num_parameters(shapes)
-    own = parameters / (1 if config.shard == "none" else num_devices)
+    parameters, share = num_parameters(shapes), 1 if config.shard == "none" else num_devices
+    own, trained = parameters / share, num_trained_parameters(shapes, config) / share
     return {
         "weights": FLOAT_BYTES * own,
-        "gradients": FLOAT_BYTES * own,
-        "optimizer": FLOAT_BYTES * optimizer_copies(config) * own,
-        "moving average": FLOAT_BYTES * own if config.ema is not None else 0.0,
+        "gradients": FLOAT_BYTES * trained,
+        "optimizer": FLOAT_BYTES * optimizer_copies(config) * trained,
+        "moving average": FLOAT_BYTES * trained if config.ema is not None else 0.0,
         "gathered weights": 0.0 if own == parameters else FLOAT_BYTES * _num_gathered(shapes, config),
         "activations": (2 if low_precision else FLOAT_BYTES) * _numbers_kept(model, config) * sizes.batch_tokens,
         "logits": 2.0 * FLOAT_BYTES * LOGIT_CHUNK_ROWS * target_vocab,

@@ -3,9 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.model_io.model_weights import model_weight_shapes
 from tfm.pipeline.planning.corpus_size import (
     ASSUMED_PADDING_SHARE,
@@ -19,12 +22,14 @@ from tfm.pipeline.planning.costs import (
     flop_of_update,
     memory_by_use,
     num_parameters,
+    num_trained_parameters,
     optimizer_copies,
 )
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DeviceSpec
 from tfm.pipeline.planning.measurement import ShortTrainingMeasurement
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.pipeline.training.init_from import config_from_pretrained
 
 ASSUMED_TOKEN_WEIGHTED_LENGTH = 1.3
 """The mean length of the sentence that a token is in, in mean lengths: long sentences have more of the tokens."""
@@ -85,6 +90,19 @@ class RunPlan:
         """Return all of it as JSON."""
         totals = {"total_memory": self.total_memory, "total_seconds": self.total_seconds}
         return {**asdict(self), **totals, "fits": not self.remedies}
+
+
+def with_starting_model(recipe: Recipe) -> Recipe:
+    """Return the recipe with the model that its training has: where that starts from another, with the shape of that.
+
+    Raises:
+        DataError: there is no such model.
+        RecipeError: the recipe names another shape.
+    """
+    if recipe.training.init_from is None:
+        return recipe
+    first = open_artifact(resolve_model_folder(Path(recipe.training.init_from)), "train")
+    return recipe.model_copy(update={"model": config_from_pretrained(first, recipe.model)})
 
 
 def check_plannable(recipe: Recipe) -> None:
@@ -165,7 +183,7 @@ def make_plan(
         limit,
         flop,
         seconds,
-        _disk_bytes(recipe, corpus, parameters),
+        _disk_bytes(recipe, corpus, parameters, num_trained_parameters(shapes, config)),
         tuple(assumptions),
         _memory_saving_keys(recipe, corpus, memory, limit, number),
         stale_data,
@@ -189,14 +207,14 @@ def _update_sizes(recipe: Recipe, corpus: CorpusSize, number: int) -> UpdateSize
     )
 
 
-def _disk_bytes(recipe: Recipe, corpus: CorpusSize, parameters: int) -> dict[str, float]:
+def _disk_bytes(recipe: Recipe, corpus: CorpusSize, parameters: int, trained: int) -> dict[str, float]:
     """Bytes that the artifacts of a run take, by name."""
     keep = recipe.training.keep
     checkpoints = keep.last + keep.best
-    copies = 1 + optimizer_copies(recipe.training) + (recipe.training.ema is not None)
+    copies = optimizer_copies(recipe.training) + (recipe.training.ema is not None)
     return {
         "dataset": 4.0 * (corpus.source_tokens + corpus.target_tokens) + 16.0 * corpus.rows,
-        "checkpoints": float(FLOAT_BYTES * copies * parameters * checkpoints),
+        "checkpoints": float(FLOAT_BYTES * (parameters + copies * trained) * checkpoints),
         "model": 4.0 * parameters,
     }
 

@@ -68,6 +68,29 @@ def test_updates_rows_and_parameters_are_those_of_the_training(corpora: Path, mo
     assert (with_two["cost"] is None, one["cost"] is None) == (False, True)
 
 
+def test_a_training_that_starts_from_a_model_has_its_shape_and_trains_adapters_alone(corpora: Path) -> None:
+    for stage in ("tokenize", "preprocess", "train"):
+        assert tfm(stage, "--recipe", "tiny.toml").code == 0
+    text = Path("tiny.toml").read_text("utf-8")
+    shape = text[text.index("[model]") : text.index("[training]")]
+    Path("tiny.toml").write_text(text.replace(shape, ""), "utf-8")
+    sets = "--set", 'training.init_from="runs/tiny"', "--set", "training.lora.rank=3"
+    assert tfm("train", "--recipe", "tiny.toml", *sets, "--out", "out").code == 0
+    figures = json.loads((corpora / "out/model/manifest.json").read_bytes())["figures"]
+    done = tfm("plan", "tiny.toml", *sets, "--on", "H100", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["parameters"] == figures["parameters"]
+    assert found["memory"]["weights"] == 4 * figures["parameters"]
+    assert found["memory"]["gradients"] == 4 * figures["adapter_parameters"]
+    assert found["memory"]["optimizer"] == 8 * figures["adapter_parameters"]
+    kept = load_recipe(Path("tiny.toml"), ()).training.keep
+    copies = figures["parameters"] + 2 * figures["adapter_parameters"]
+    assert found["disk"]["checkpoints"] == 4 * copies * (kept.last + kept.best)
+    missing = tfm("plan", "tiny.toml", "--set", 'training.init_from="nosuch"', "--on", "H100")
+    assert (missing.code, "nosuch" in missing.err) == (65, True)
+
+
 def test_validations_of_a_training_that_ends_by_updates_are_counted_by_its_epochs(corpora: Path) -> None:
     for stage in ("tokenize", "preprocess"):
         assert tfm(stage, "--recipe", "tiny.toml").code == 0

@@ -186,7 +186,7 @@ def _download_if_changed(
 
 
 def _version_marks(info: Mapping[str, Any]) -> dict[str, str]:
-    """The marks by which a change of a file is seen, as its file system gives them."""
+    """Properties that a file system gives of a file, by which a change is seen."""
     said = {name.lower().replace("-", ""): value for name, value in info.items()}
     return {name: str(said[name]) for name in FILE_VERSION_FIELDS if said.get(name) is not None}
 
