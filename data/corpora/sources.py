@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 from tfm.data.corpora import image_sources
+from tfm.data.corpora.catalogs import catalog_problem
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
 from tfm.data.corpora.markup import check_lines, line_end_problem, markup_problem, page_problem, utterance_ids_problem
@@ -163,7 +164,9 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
 
 
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
-    problems = (markup_problem, *(() if corpus.source is None else (page_problem, utterance_ids_problem)))
+    problems = [markup_problem]
+    if corpus.source is not None:
+        problems += [catalog_problem, page_problem, utterance_ids_problem]
     for file in corpus_files(corpus, online=online):
         check_lines(open_lines(file), file, problems)
     if corpus.source is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfm.data.corpora.catalogs import catalog_problem
 from tfm.data.corpora.markup import (
     check_lines,
     holds_json_objects,
@@ -34,8 +35,9 @@ def read_given_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
     Raises DataError also where one is no text a line, but tags, times or columns, whose words would be scored.
     """
     lines = {name: list(open_lines(file)) for name, file in files.items()}
+    problems = (markup_problem, catalog_problem, page_problem, tag_columns_problem, utterance_ids_problem)
     for name, file in files.items():
-        check_lines(lines[name], file, (markup_problem, page_problem, tag_columns_problem, utterance_ids_problem))
+        check_lines(lines[name], file, problems)
     in_json = [name for name, texts in lines.items() if holds_json_objects(texts)]
     if in_json and len(in_json) < len(files):
         problem = "has an object of JSON a line, and other files have texts: write its texts, as by jq -r .KEY FILE"

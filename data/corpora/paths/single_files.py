@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
+from tfm.data.corpora.catalogs import catalog_problem
 from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem
@@ -126,15 +127,16 @@ def _detect_content_format(path: Path) -> str:
         head = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t")
     if head.startswith(b"<") and (match := re.search(rb"<(tmx|xliff)[\s>]", head)) is not None:
         return match[1].decode()
-    if head.startswith((b"{", b"[{")):
-        return "jsonl"
     if head.startswith(b"PAR1"):
         return "parquet"
     lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
+    if head.startswith((b"{", b"[{")) and catalog_problem(lines[:MAX_LINES_READ]) is None:
+        return "jsonl"
     filled = [line for line in lines if line.strip()]
     if filled and (all(line.startswith("__label__") for line in filled) or _have_class_labels(filled)):
         return "labelled"
-    if (problem := markup_problem(lines[:MAX_LINES_READ])) is not None:
+    first = lines[:MAX_LINES_READ]
+    if (problem := markup_problem(first) or catalog_problem(first)) is not None:
         raise ExportableFileError(problem, file=path)
     if (lines and lines[0].startswith(DOCUMENT_BEGIN)) or _has_word_per_line(path):
         return "conll"

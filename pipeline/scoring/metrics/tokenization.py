@@ -21,7 +21,9 @@ from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB_PACKAGES, is_insta
 WordSplitter = Callable[[str], Sequence[str]]
 FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
 
-_COMPOUND_PATTERN = re.compile(r"(\S)-(\S)")
+_COMPOUND_PATTERN = re.compile(
+    rb"(\S)-(\S)"
+)  # of bytes, as Perl reads: `a-é-b` has two hyphens between words, `a-e-b` one
 # Python splits words there, and Perl, which reads bytes, does not: characters for private use that stand for them.
 _SPACES_OF_PYTHON_ALONE = "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -97,7 +99,9 @@ class CompoundSplitter:
 
     def __call__(self, line: str) -> str:
         words = self._tokenizer(line).translate(_LETTERS_FOR_SPACES)
-        return _COMPOUND_PATTERN.sub(r"\1 ##AT##-##AT## \2", words)
+        return _COMPOUND_PATTERN.sub(rb"\1 ##AT##-##AT## \2", words.encode("utf-8", "surrogatepass")).decode(
+            "utf-8", "surrogatepass"
+        )
 
     def signature(self) -> str:
         """The name in sacrebleu's signature."""

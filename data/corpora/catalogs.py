@@ -1,0 +1,47 @@
+"""Catalogs of the messages of programs in one language: named, and not read as a text a line."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+MIN_MESSAGES_JUDGED = 3
+XML_BEGIN = r"\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->)[\s\S])*-->\s*)?"
+CONVERTERS_BY_BEGIN: Mapping[re.Pattern[str], tuple[str, str]] = {
+    re.compile(rf"{XML_BEGIN}<resources\b"): ("strings of Android", "android2po"),
+    re.compile(rf"{XML_BEGIN}<root>\s*(<!--|<xsd:schema|<resheader|<data name=)"): ("RESX", "resx2po"),
+    re.compile(r'\s*\{\s*"@@?[a-z]*locale"'): ("ARB", "arb2po"),
+}
+"""By how a catalog begins: what it is, and the program of translate-toolkit that makes PO of it and of another."""
+QT_PATTERN = re.compile(rf"{XML_BEGIN}(<!DOCTYPE TS[^>]*>\s*)?<TS\b")
+STRING_PATTERN = re.compile(r'\s*"(?:[^"\\]|\\.)+"\s*=\s*"(?:[^"\\]|\\.)*"\s*;\s*')
+PROPERTY_PATTERN = re.compile(r"\s*([A-Za-z][\w.-]{2,})\s*=\s*(.*)")
+COMMENT_MARKS = ("#", "!", "/*", "//", "*")
+
+
+def catalog_problem(lines: Sequence[str]) -> str | None:
+    """Why lines are no texts, but messages with their names or in elements; None if they are texts.
+
+    lines: the first of a file.
+    """
+    head = "\n".join(lines)
+    if QT_PATTERN.match(head):
+        remedy = "make PO of it, as by `ts2po FILE OUT.po` of translate-toolkit"
+        return f'is a catalog of Qt: {remedy}, and set format = "po"'
+    name, converter = next((said for begin, said in CONVERTERS_BY_BEGIN.items() if begin.match(head)), ("", ""))
+    messages = [line for line in lines if line.strip() and not line.lstrip().startswith(COMMENT_MARKS)]
+    if len(messages) >= MIN_MESSAGES_JUDGED and all(map(STRING_PATTERN.fullmatch, messages)):
+        name, converter = "strings of Apple", "prop2po --personality=strings --encoding=utf-8"
+    elif _are_properties(messages):
+        name, converter = "properties of Java", "prop2po"
+    if not name:
+        return None
+    remedy = f"make PO of both, as by `{converter} -t SOURCE TARGET OUT.po` of translate-toolkit"
+    return f'holds messages of one language with their names ({name}): {remedy}, and set format = "po"'
+
+
+def _are_properties(messages: Sequence[str]) -> bool:
+    """Whether each line has a name of its own and, behind =, a value, most of which have letters."""
+    matches = [PROPERTY_PATTERN.fullmatch(line) for line in messages]
+    found = [match for match in matches if match is not None]
+    if len(found) < max(MIN_MESSAGES_JUDGED, len(messages)) or len({match[1] for match in found}) < len(found):
+        return False
+    return 2 * sum(any(map(str.isalpha, match[2])) for match in found) > len(found)
