@@ -2,6 +2,7 @@
 
 import os
 import re
+import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
@@ -21,9 +22,8 @@ from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB_PACKAGES, is_insta
 WordSplitter = Callable[[str], Sequence[str]]
 FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
 
-_COMPOUND_PATTERN = re.compile(
-    rb"(\S)-(\S)"
-)  # of bytes, as Perl reads: `a-é-b` has two hyphens between words, `a-e-b` one
+# Of bytes, as Perl reads: é is two of them, so that both hyphens of a-é-b have one of their own on each side.
+_COMPOUND_PATTERN = re.compile(rb"(\S)-(\S)")
 # Python splits words there, and Perl, which reads bytes, does not: characters for private use that stand for them.
 _SPACES_OF_PYTHON_ALONE = "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -108,13 +108,21 @@ class CompoundSplitter:
         return f"{self._name}+compounds"
 
 
+class PaperBLEU(BLEU):
+    """sacrebleu's BLEU, which leaves out spaces at the end of a line, as those that Perl knows."""
+
+    def _preprocess_segment(self, sent: str) -> str:
+        line: str = self.tokenizer((sent.lower() if self.lowercase else sent).rstrip(string.whitespace))
+        return line
+
+
 def make_paper_bleu(config: EvaluationConfig) -> BLEU:
     """sacrebleu's BLEU as multi-bleu.perl computes it, compounds split, with the tokenizer of a resolved config.
 
     Raises RecipeError as `check_tokenizers_installed` does.
     """
     check_tokenizers_installed(config)
-    metric = BLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, smooth_method="none")
+    metric = PaperBLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, smooth_method="none")
     splitter: Any = CompoundSplitter(metric.tokenizer, metric.tokenizer.signature())
     metric.tokenizer, metric.tokenizer_signature = splitter, splitter.signature()
     return metric

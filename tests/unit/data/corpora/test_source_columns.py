@@ -193,7 +193,7 @@ def test_lists_are_joined_and_classes_are_their_names(kind: str, tmp_path: Path)
         ({"format": "tsv", "path": "a", "source": [0, True]}, r"by name or number, and not \[0, True\]"),
         ({"format": "tsv", "path": "a", "source": {"a": 1}}, r"by name or number, and not {'a': 1}"),
         ({"format": "tsv", "path": "a", "target": [0, 1]}, "`target` is one column, as a model writes one text"),
-        ({"format": "tsv", "path": "a", "source": ["a", "b"], "header": False}, 'from 0, and "a" is none'),
+        ({"format": "tsv", "path": "a", "source": ["a", "b"], "header": False}, 'from 0: replace "a"'),
         ({"format": "tsv", "path": "a", "source": ["a\0", "b"]}, "cannot contain NUL"),
         ({"format": "imagefolder", "path": "a", "source": ["a", "b"]}, "the source of a corpus of images is the image"),
     ],

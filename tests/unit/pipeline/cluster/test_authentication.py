@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -119,6 +119,7 @@ def ray_that(init: Callable[[], None]) -> Any:
     """A stand-in for Ray that does this when it is started."""
     ray: Any = ModuleType("ray")
     ray.init, ray.shutdown = lambda **_: init(), lambda: None
+    ray.job_config = SimpleNamespace(JobConfig=SimpleNamespace)
     return ray
 
 

@@ -19,7 +19,7 @@ CONFIG = EvaluationConfig(metrics=("bleu_paper",), bleu_tokenize="none")
 
 def split_compounds(line: str) -> str:
     """The line as `perl -ple 's{(\\S)-(\\S)}{$1 ##AT##-##AT## $2}g'` prints it."""
-    return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
+    return re.sub(rb"(\S)-(\S)", rb"\1 ##AT##-##AT## \2", line.encode()).decode()
 
 
 def multi_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -100,10 +100,25 @@ SPACES_OF_WORDS = [space for space in map(chr, range(0x110000)) if space.isspace
 def test_a_space_that_perl_does_not_know_is_a_part_of_a_word(space: str) -> None:
     hypothesis, reference = f"a{space}b c d e f", "a b c d e f"
     assert score_texts([hypothesis], [[hypothesis]], CONFIG)["bleu_paper"].score == pytest.approx(100)
+    found = score_texts([f"{reference} {space}"], [[reference]], CONFIG)["bleu_paper"].score
+    assert found == pytest.approx(multi_bleu([f"{reference} W"], [[reference]])), "it is no space at the end either"
     expected = multi_bleu(["W c d e f"], [[reference]])
     assert score_texts([hypothesis], [[reference]], CONFIG)["bleu_paper"].score == pytest.approx(expected)
     first, *others = CompoundSplitter(str, "none")(f"x{space}-y").split()
     assert (first[0], others) == ("x", ["##AT##-##AT##", "y"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a-e-b", "a ##AT##-##AT## e-b"),
+        ("a-é-b", "a ##AT##-##AT## é ##AT##-##AT## b"),
+        ("Ä-Ö-Ü-x", "Ä ##AT##-##AT## Ö ##AT##-##AT## Ü ##AT##-##AT## x"),
+    ],
+)
+def test_a_part_of_one_letter_ends_a_compound_or_not_by_its_bytes(text: str, expected: str) -> None:
+    """As `perl -ple 's{(\\S)-(\\S)}{$1 ##AT##-##AT## $2}g'` prints."""
+    assert CompoundSplitter(str, "none")(text) == expected
 
 
 def test_it_is_zero_where_no_four_words_are_right() -> None:
