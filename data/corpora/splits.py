@@ -198,7 +198,7 @@ def _find_corpora_at_path(
     if TRAIN_NAME not in corpora:
         wanted = (
             f"a split {TRAIN_NAME!r}"
-            if hub_splits
+            if hub_splits or not os.path.isdir(folder)  # a set of the hub may have no split
             else _train_file_names(config) + found_files_hint(folder, files, config.source, config.target)
         )
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)

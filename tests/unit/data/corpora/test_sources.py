@@ -143,6 +143,12 @@ def test_a_configuration_is_named_after_a_colon(monkeypatch):
     assert asked == [("some/set", "de-en"), ("some/set", None)]
 
 
+def test_a_set_of_the_hub_without_a_split_has_no_training_data(monkeypatch):
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_: {})
+    with pytest.raises(DataError, match="some/empty: there is no training data: expected a split 'train'"):
+        resolve_splits(DataConfig(path="some/empty"))
+
+
 def test_generated():
     config = {"format": "generated", "path": "copy", "split": "train"}
     found = read(**config, size=5)
