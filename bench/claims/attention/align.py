@@ -32,7 +32,7 @@ MODELS: Mapping[str, tuple[str, ...]] = {
         "model.decoder.heads=1",
     ),
 }
-GUIDED, GUIDED_BOTH_WAYS = "Transformer, a head trained", "Transformer, a head trained by both directions"
+GUIDED, GUIDED_BOTH_WAYS = "Transformer, a head trained", "Transformer, a head trained, both ways"
 """Transformers with a head that learns alignments, `training.guided_alignment`: those of the first one, or those of the
 first one and of one that translates back, made one (Garg et al. 2019)."""
 SPLIT_SIZES = {"train": 30_000, "valid": 500, "test": 500}
