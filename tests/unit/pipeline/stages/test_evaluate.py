@@ -389,7 +389,7 @@ def test_files_that_are_no_texts_a_line_are_refused(which: str, tmp_path: Path) 
         ("{a}\n{}\n", None),
         ("B-ORG O\nO O B-X\n", None),
         ("he says O\nshe does O\n", None),
-        ("f 1 s 0.06 3.47 a\nf 1 s 3.47 5.0 b\n", "is STM, segments with speakers and times"),
+        ("f 1 s 0.06 3.47 a\nf 1 s 3.47 5.0 b\n", "is STM, segments with speakers, times and labels"),
     ):
         files = {name: tmp_path / name for name in ("hypotheses", "reference", "source")}
         for name, file in files.items():
