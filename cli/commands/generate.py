@@ -1,9 +1,9 @@
 """`tfm generate`: text from a trained language model, and the probability of given texts."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import repeat, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,14 +22,17 @@ from tfm.cli.options import (
     config_section,
     reject_flags,
 )
-from tfm.cli.streams import STDIN_PROMPT, print_data, print_json, print_message
+from tfm.cli.streams import STDIN_PROMPT, open_live_stdin, print_data, print_json, print_message
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.generation.generator import TextGenerationModel, TextGenerator
+    from tfm.pipeline.inference.generation.generator import GeneratedText, TextGenerationModel, TextGenerator
+    from tfm.pipeline.runtime.progress import Reporter
 
 TEXT_SEPARATOR = "---"
+MAX_PROMPTS_PER_CHUNK = 256
+"""The most prompts whose texts are written before the first of them is printed."""
 
 
 def generate(
@@ -104,34 +107,43 @@ def generate(
     set_keys = {each.partition("=")[0].strip() for each in sets or ()}
     default_strategy = [] if beam is not None or "decoding.beam" in set_keys else ["decoding.strategy=sample"]
     config = config_section(DecodingConfig, [*default_strategy, *(sets or ())], flags)
+    reporter = make_reporter()
+    waiting, later = _read_prompt_chunks(prompt, reporter)
     language_model = None
     if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
-        language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config)
+        language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config, len(waiting))
     if language_model is None:
         language_model = _load_torch_language_model(folders, continue_past_line_end, device or "auto")
-    generator = TextGenerator(language_model, config, make_reporter())
-    prompts = _pair_with_forced_words(_read_prompts(prompt), forced)
+    generator, chunks = TextGenerator(language_model, config, reporter), chain([waiting], later)
     if sys.stdout.isatty() and not (jsonl or generator.searches or forced) and config.n_best == 1:
-        for number, (text, _) in enumerate(prompts):
+        for number, text in enumerate(chain.from_iterable(chunks)):
             _stream_text(generator, text, with_separator=number > 0)
-    elif jsonl:
-        for text, words in prompts:
-            print_json({"prompt": text, "texts": [asdict(each) for each in generator.generate_texts(text, words)]})
+        return
+    results = (
+        _generate_chunks(generator, chunks)
+        if forced is None
+        else _generate_forced(generator, chain.from_iterable(chunks), forced)
+    )
+    if jsonl:
+        for text, found in results:
+            print_json({"prompt": text, "texts": [asdict(each) for each in found]})
             sys.stdout.flush()
     else:
-        _print_texts(generator, prompts)
+        _print_texts(generator, results)
 
 
 def _load_numpy_language_model(
-    folder: Path, continue_past_line_end: bool | None, config: "DecodingConfig"
+    folder: Path, continue_past_line_end: bool | None, config: "DecodingConfig", num_prompts: int
 ) -> "TextGenerationModel | None":
-    """The language model in numpy, which starts sooner than torch; None if that is needed."""
+    """The language model in numpy, which starts sooner than torch; None if that is needed, or many prompts wait."""
     from tfm.pipeline.inference.generation.numpy_prompt_encoder import (
         load_small_language_model,
         supports_numpy_generation,
     )
 
-    return load_small_language_model(folder, continue_past_line_end) if supports_numpy_generation(config) else None
+    if not supports_numpy_generation(config, num_prompts):
+        return None
+    return load_small_language_model(folder, continue_past_line_end)
 
 
 def _load_torch_language_model(
@@ -153,11 +165,27 @@ def _stream_text(generator: "TextGenerator", prompt: str, *, with_separator: boo
     _print_text("")
 
 
-def _print_texts(generator: "TextGenerator", prompts: Iterable[tuple[str, list[str]]]) -> None:
-    """Print the texts after each prompt with its forced words, apart from each other where a text may have lines."""
+def _generate_chunks(
+    generator: "TextGenerator", chunks: Iterable[Sequence[str]]
+) -> "Iterator[tuple[str, list[GeneratedText]]]":
+    """Yield each prompt with the texts after it; those after the prompts of a chunk are written together."""
+    for prompts in chunks:
+        yield from zip(prompts, generator.generate_batch(prompts), strict=True)
+
+
+def _generate_forced(
+    generator: "TextGenerator", prompts: Iterable[str], forced: Path
+) -> "Iterator[tuple[str, list[GeneratedText]]]":
+    """Yield each prompt with the texts after it that have its forced words."""
+    for prompt, words in _pair_with_forced_words(prompts, forced):
+        yield prompt, generator.generate_texts(prompt, words)
+
+
+def _print_texts(generator: "TextGenerator", results: "Iterable[tuple[str, list[GeneratedText]]]") -> None:
+    """Print the texts after each prompt, apart from each other where a text may have lines."""
     num_texts = 0
-    for prompt, words in prompts:
-        for text in generator.generate_texts(prompt, words):
+    for prompt, texts in results:
+        for text in texts:
             if num_texts and generator.continue_past_line_end:
                 _print_text(TEXT_SEPARATOR)
             _print_text(generator.decode_encoded_prompt(prompt) + text.text)
@@ -198,11 +226,24 @@ def _read_prompts(prompt: str | None) -> Iterable[str]:
     return stream_lines(sys.stdin.buffer, "stdin")
 
 
-def _pair_with_forced_words(prompts: Iterable[str], file: Path | None) -> Iterator[tuple[str, list[str]]]:
+def _read_prompt_chunks(prompt: str | None, reporter: "Reporter") -> tuple[list[str], Iterator[list[str]]]:
+    """Return the prompts that wait to be read, and an iterator of lists of those after them.
+
+    From a pipe or a terminal a list ends where the next line is not there yet: what has come is answered first.
+    """
+    if prompt is not None:
+        return [prompt], iter(())
+    from tfm.data.lines import chunk_rows, stream_lines
+
+    stream = open_live_stdin(reporter)
+    ready = None if stream is None else stream.is_line_ready
+    lines = stream_lines(stream or sys.stdin.buffer, "stdin")
+    chunks = ([line for (line,) in rows] for rows in chunk_rows(zip(lines), MAX_PROMPTS_PER_CHUNK, ready))
+    return (next(chunks, []) if ready is None or ready() else []), chunks
+
+
+def _pair_with_forced_words(prompts: Iterable[str], file: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each prompt with the forced words and phrases of its continuation."""
-    if file is None:
-        yield from zip(prompts, repeat([]))
-        return
     from tfm.data.lines import open_lines
     from tfm.pipeline.decoding.constraints.lines import split_phrases
     from tfm.pipeline.errors import DataError

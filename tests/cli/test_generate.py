@@ -5,6 +5,7 @@ import math
 import os
 import random
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,32 @@ def test_each_prompt_is_gone_on_with(models: dict[str, Path]) -> None:
     texts = done.out.splitlines()
     assert [text.startswith(prompt) for text, prompt in zip(texts, ("the owl", "", "the bee is"), strict=True)]
     assert all(LINE.fullmatch(text) for text in texts)
+
+
+@pytest.mark.parametrize("name", ["lines", "running"])
+def test_many_prompts_are_answered_as_each_alone(models: dict[str, Path], name: str, tmp_path: Path) -> None:
+    prompts = ["the owl", "the bee", "", "the owl is", "the bee"]
+    words = ("generate", models[name], "--device", "cpu", "--max-tokens", "6", "--jsonl")
+    alone = [tfm(*words, "--prompt", prompt).out for prompt in prompts]
+    file = tmp_path / "prompts.txt"
+    file.write_text("\n".join(prompts) + "\n", encoding="utf-8")
+    piped = tfm(*words, stdin=file.read_text(encoding="utf-8"))
+    assert piped.out.splitlines() == [each.strip() for each in alone]
+    with file.open("rb") as stdin, start(*words, folder=tmp_path, stdin=stdin) as process:
+        assert process.communicate()[0] == piped.out
+
+
+def test_a_prompt_is_answered_before_the_next_is_written(models: dict[str, Path]) -> None:
+    words = ("generate", models["lines"], "--device", "cpu", "--max-tokens", "6")
+    with start(*words, folder=models["lines"], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for prompt in ("the owl", "the bee is"):
+            process.stdin.write(prompt + "\n")
+            process.stdin.flush()
+            assert process.stdout.readline().startswith(prompt)
+        process.stdin.close()
+        assert process.wait() == 0
 
 
 @pytest.mark.parametrize("name", ["lines", "running"])

@@ -45,12 +45,12 @@ class GeneratedText:
 class PieceGenerator(Protocol):
     """A language model that writes texts after prompts with some settings."""
 
-    def sample(self, prompt: Sequence[int], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
+    def sample(self, prompts: Sequence[Sequence[int]], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are drawn or the likeliest, as they grow.
 
         Args:
-            prompt: ids of the prompt.
-            num_texts: the number of texts.
+            prompts: ids of the prompts, which have as many pieces; texts are numbered prompt by prompt.
+            num_texts: the number of texts of each prompt.
             max_pieces: the most pieces of a text.
         """
 
@@ -126,15 +126,58 @@ class TextGenerator:
         """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
         if forced and not self.searches:
             raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
-        ids = self._reader.encode_without_unknown(prompt)
         if not self.searches:
-            return self._generated_texts(ids, self._generate_hypotheses(ids))
+            return self._generate_after([self._encode_checked(prompt)])[0]
+        ids = self._reader.encode_without_unknown(prompt)
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
             return [self._generated_texts(ids, self._search_hypotheses(ids, forced, config))]
 
         found = search([0], self._config)
         return (find_distinct_texts(found, self._config, search) if requires_distinct_texts(self._config) else found)[0]
+
+    def generate_batch(self, prompts: Sequence[str]) -> Iterator[list[GeneratedText]]:
+        """Yield the texts of `generate_texts` for each prompt, in order; those after prompts of as many pieces are
+        drawn side by side.
+
+        Raises:
+            DataError: the vocabulary cannot spell a prompt, or there is no room for anything after it; the texts of the
+                prompts before it have been yielded.
+        """
+        if self.searches:
+            yield from map(self.generate_texts, prompts)
+            return
+        encoded, problem = list[list[int]](), None
+        for prompt in prompts:
+            try:
+                encoded.append(self._encode_checked(prompt))
+            except DataError as error:
+                problem = error
+                break
+        yield from self._generate_after(encoded)
+        if problem is not None:
+            raise problem
+
+    def _encode_checked(self, prompt: str) -> list[int]:
+        ids = self._reader.encode_without_unknown(prompt)
+        self._max_new_pieces(ids)
+        return ids
+
+    def _generate_after(self, prompts: Sequence[list[int]]) -> list[list[GeneratedText]]:
+        """The texts after each of some prompts, not searched for by a beam."""
+        rows_by_length: dict[int, list[int]] = {}
+        for row, ids in enumerate(prompts):
+            rows_by_length.setdefault(len(ids), []).append(row)
+        found: list[list[GeneratedText]] = [[]] * len(prompts)
+        max_rows = max(1, self._config.batch_sentences // self._config.n_best)
+        for rows in rows_by_length.values():
+            for first in range(0, len(rows), max_rows):
+                some = rows[first : first + max_rows]
+                for row, hypotheses in zip(
+                    some, self._generate_hypotheses([prompts[row] for row in some]), strict=True
+                ):
+                    found[row] = self._generated_texts(prompts[row], hypotheses)
+        return found
 
     def _generated_texts(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
         """The texts of hypotheses after a prompt."""
@@ -155,7 +198,7 @@ class TextGenerator:
         yield self._reader.decode(ids)
         line = split_lines(ids)[-1]
         said = self._reader.tokenizer.decode(line)
-        for written in self._sample_pieces(ids, 1):
+        for written in self._sample_pieces([ids], 1):
             (piece,) = written.pieces or [EOS_ID]
             on_piece(piece)
             ends = piece == EOS_ID
@@ -187,14 +230,15 @@ class TextGenerator:
             )
         return room
 
-    def _sample_pieces(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
-        return self._writer.sample(prompt, num_texts, self._max_new_pieces(prompt))
+    def _sample_pieces(self, prompts: Sequence[Sequence[int]], num_texts: int) -> Iterator[NextPieces]:
+        return self._writer.sample(prompts, num_texts, self._max_new_pieces(prompts[0]))
 
-    def _generate_hypotheses(self, prompt: Sequence[int]) -> list[Hypothesis]:
+    def _generate_hypotheses(self, prompts: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        """The texts of each of some prompts, which have as many pieces, the best first."""
         num_texts = self._config.n_best if self._config.strategy == "sample" else 1
-        ids: list[list[int]] = [[] for _ in range(num_texts)]
-        sums = [0.0] * num_texts
-        for written in self._sample_pieces(prompt, num_texts):
+        ids: list[list[int]] = [[] for _ in range(len(prompts) * num_texts)]
+        sums = [0.0] * len(ids)
+        for written in self._sample_pieces(prompts, num_texts):
             for text, piece, log_prob in zip(written.texts, written.pieces, written.log_probs, strict=True):
                 ids[text].append(piece)
                 sums[text] += log_prob
@@ -202,9 +246,10 @@ class TextGenerator:
             np.array([max(1.0, len(each)) for each in ids]), self._config.alpha
         ).tolist()
         kept = ids if self._reader.continue_past_line_end else [each[:-1] for each in ids]
-        self._warn_if_truncated(prompt, [len(each) for each in kept])
-        found = zip(kept, sums, divisors, strict=True)
-        return select_n_best([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
+        self._warn_if_truncated(prompts[0], [len(each) for each in kept])
+        scored = zip(kept, sums, divisors, strict=True)
+        found = [Hypothesis(tuple(each), total / norm, total) for each, total, norm in scored]
+        return [select_n_best(found[first : first + num_texts], num_texts) for first in range(0, len(ids), num_texts)]
 
     def _search_hypotheses(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig

@@ -1,6 +1,7 @@
 """A small language model in numpy, with the text it reads and what it predicts after a prompt, without torch."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,16 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.numpy_streaming import PromptedNetwork, generate_stream
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces
 from tfm.pipeline.decoding.search.numpy_beam_search import is_unconstrained, search_sentence
+from tfm.pipeline.inference.generation.generator import DEFAULT_MAX_TOKENS
 from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer
 from tfm.pipeline.model_io.numpy_model import fits_numpy_inference, read_model_parts
 from tfm.tokenizer.special import BOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MAX_NUMPY_TEXTS = 8
-"""The most texts, or hypotheses, at once: with more, torch's threads gain the time that it takes to load them."""
+"""The most texts, or hypotheses, after one prompt: with more, torch gains the time that it takes to load it."""
+MAX_NUMPY_PIECES = 1 << 12
+"""The most pieces of the texts after several prompts, for the same reason."""
 
 
 class NumpyPromptEncoder(PromptTokenizer):
@@ -47,16 +51,19 @@ class NumpyPieceGenerator:
     def __init__(self, reader: NumpyPromptEncoder, config: DecodingConfig) -> None:
         self._reader, self._config = reader, config
 
-    def sample(self, prompt: Sequence[int], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
+    def sample(self, prompts: Sequence[Sequence[int]], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
-        return generate_stream(
-            self._reader.network,
-            prompt,
-            self._config.model_copy(update={"n_best": num_texts}),
-            longest=max_pieces,
-            context=self._reader.context,
-            continue_past_line_end=self._reader.continue_past_line_end,
-        )
+        for number, prompt in enumerate(prompts):  # alone: rows beside each other would change its last digits
+            written = generate_stream(
+                self._reader.network,
+                prompt,
+                self._config.model_copy(update={"n_best": num_texts}),
+                longest=max_pieces,
+                context=self._reader.context,
+                continue_past_line_end=self._reader.continue_past_line_end,
+            )
+            for each in written:
+                yield replace(each, texts=[number * num_texts + text for text in each.texts])
 
     def search(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int
@@ -71,10 +78,18 @@ class NumpyPieceGenerator:
             )
 
 
-def supports_numpy_generation(config: DecodingConfig) -> bool:
-    """Return whether numpy writes texts with these settings: few at once, and limited in their length alone."""
+def supports_numpy_generation(config: DecodingConfig, num_prompts: int = 1) -> bool:
+    """Return whether numpy writes texts with these settings after so many prompts: few, and limited in their length
+    alone.
+    """
     num_texts = config.n_best if config.strategy == "sample" else config.beam
-    return is_unconstrained(config) and num_texts <= MAX_NUMPY_TEXTS and config.n_best_problem() is None
+    num_pieces = num_prompts * num_texts * (config.max_length or DEFAULT_MAX_TOKENS)
+    return (
+        is_unconstrained(config)
+        and num_texts <= MAX_NUMPY_TEXTS
+        and (num_prompts <= 1 or num_pieces <= MAX_NUMPY_PIECES)
+        and config.n_best_problem() is None
+    )
 
 
 def load_small_language_model(folder: Path, continue_past_line_end: bool | None) -> NumpyPromptEncoder | None:

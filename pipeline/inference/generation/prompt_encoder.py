@@ -47,20 +47,25 @@ class TorchPieceGenerator:
         self._reader, self._config = reader, config
         self._phrases = PhraseConstraints.from_config(reader.tokenizer, config, 1)
 
-    def sample(self, prompt: Sequence[int], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
+    def sample(self, prompts: Sequence[Sequence[int]], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
         reader, config = self._reader, self._config
+        has_bans = self._phrases.banned_pieces(config.no_repeat_ngram) is not None
+        groups = [[each] for each in prompts] if has_bans else [prompts]  # bans look at the prompt before them
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
-            yield from generate_stream(
-                reader.model,
-                prompt,
-                config.model_copy(update={"n_best": num_texts}),
-                longest=max_pieces,
-                context=reader.context,
-                continue_past_line_end=reader.continue_past_line_end,
-                bans=replace(self._phrases, before=prompt).banned_pieces(config.no_repeat_ngram),
-                device=reader.device,
-            )
+            for number, group in enumerate(groups):
+                written = generate_stream(
+                    reader.model,
+                    group,
+                    config.model_copy(update={"n_best": num_texts}),
+                    longest=max_pieces,
+                    context=reader.context,
+                    continue_past_line_end=reader.continue_past_line_end,
+                    bans=replace(self._phrases, before=group[0]).banned_pieces(config.no_repeat_ngram),
+                    device=reader.device,
+                )
+                for each in written:
+                    yield replace(each, texts=[number * num_texts + text for text in each.texts])
 
     def search(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int

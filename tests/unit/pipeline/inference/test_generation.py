@@ -90,7 +90,7 @@ def written(model, prompt, config, *, longest=12, context=64, continue_past_line
         "bans": bans,
         "device": CPU,
     }
-    for some in generate_stream(model, prompt, config, **settings):
+    for some in generate_stream(model, [prompt], config, **settings):
         for text, piece, log_prob in zip(some.texts, some.pieces, some.log_probs, strict=True):
             pieces[text].append(piece)
             sums[text] += log_prob
@@ -353,3 +353,49 @@ def test_of_long_running_text_the_beginning_is_left_out(running, lines):
     with pytest.raises(DataError, match="adds no piece"):
         score_continuations(lines, "a dog", [""])
     assert score_continuations(lines, "a dog", []) == []
+
+
+PROMPTS = ["a dog", "", "the sea", "a dog runs", "a cat", "the sea", "snow", "two dogs\nthe sea"]
+"""Of several lengths, of which some are the same."""
+
+
+@pytest.mark.parametrize("which", ["lines", "running"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"strategy": "sample", "n_best": 3, "batch_sentences": 7},
+        {"strategy": "sample", "no_repeat_ngram": 2},
+        {"strategy": "sample", "batch_sentences": 1, "n_best": 2},
+        {"beam": 1, "min_length": 2},
+        {"beam": 3, "n_best": 2},
+    ],
+    ids=str,
+)
+def test_texts_beside_others_are_those_after_a_prompt_alone(which, settings, request, monkeypatch):
+    reader = PromptEncoder(request.getfixturevalue(which), continue_past_line_end=False if "beam" in settings else None)
+    writer = TextGenerator(reader, DecodingConfig(max_length=8, **settings), NullReporter())
+    alone = [writer.generate_texts(each) for each in PROMPTS]
+    calls, sample = [], writer._writer.sample
+    monkeypatch.setattr(writer._writer, "sample", lambda prompts, *_: calls.append(len(prompts)) or sample(prompts, *_))
+    beside = list(writer.generate_batch(PROMPTS))
+    assert [[(each.text, each.num_tokens) for each in texts] for texts in beside] == [
+        [(each.text, each.num_tokens) for each in texts] for texts in alone
+    ]
+    for texts, wanted in zip(beside, alone, strict=True):
+        assert [each.log_prob for each in texts] == pytest.approx([each.log_prob for each in wanted], abs=1e-9)
+    if "beam" not in settings or settings["beam"] == 1:
+        most = max(1, settings.get("batch_sentences", 64) // settings.get("n_best", 1))
+        lengths = [len(reader.encode(each)) for each in PROMPTS]
+        most_alike = max(map(lengths.count, lengths))
+        assert sum(calls) == len(PROMPTS)
+        assert max(calls) == min(most, most_alike)
+        assert most_alike > 2, "the prompts are all of other lengths"
+
+
+def test_the_texts_before_a_prompt_that_is_too_long_are_given(lines):
+    writer = TextGenerator(PromptEncoder(lines), DecodingConfig(beam=1, max_length=3), NullReporter())
+    texts = writer.generate_batch(["a dog", "the sea", "a dog runs through the snow " * 5, "snow"])
+    for prompt in ("a dog", "the sea"):
+        assert next(texts)[0].text == writer.generate_texts(prompt)[0].text
+    with pytest.raises(DataError, match="the prompt has"):
+        next(texts)

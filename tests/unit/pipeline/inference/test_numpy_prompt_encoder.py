@@ -11,6 +11,7 @@ from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.generation.generator import TextGenerator
 from tfm.pipeline.inference.generation.numpy_prompt_encoder import (
+    MAX_NUMPY_PIECES,
     MAX_NUMPY_TEXTS,
     NumpyPromptEncoder,
     supports_numpy_generation,
@@ -70,6 +71,23 @@ def assert_same_texts(loaded: LoadedModel, config: DecodingConfig) -> list[int]:
         if config.n_best == 1 and not both[0].searches:
             assert "".join(both[0].stream(prompt)) == "".join(both[1].stream(prompt))
     return lengths
+
+
+def test_few_texts_after_several_prompts_are_written_by_numpy() -> None:
+    config = DecodingConfig(strategy="sample", max_length=MAX_NUMPY_PIECES // 16, n_best=2)
+    assert supports_numpy_generation(config, 8)
+    assert not supports_numpy_generation(config, 9)
+    assert supports_numpy_generation(config.model_copy(update={"max_length": 10 * MAX_NUMPY_PIECES}), 1)
+
+
+def test_texts_beside_others_are_those_after_a_prompt_alone() -> None:
+    ours = NumpyPromptEncoder(
+        numpy_language_model(LINES), LINES.config, LINES.target_tokenizer, LINES.folder, continue_past_line_end=None
+    )
+    writer = TextGenerator(ours, DecodingConfig(strategy="sample", n_best=2, max_length=9), NullReporter())
+    prompts = ["a dog", "the sea", "", "a cat", "a dog"]
+    for found, prompt in zip(writer.generate_batch(prompts), prompts, strict=True):
+        assert found == writer.generate_texts(prompt)
 
 
 @pytest.mark.parametrize("loaded", [LINES, RUNNING], ids=["lines", "running text"])
