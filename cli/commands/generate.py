@@ -120,7 +120,7 @@ def generate(
             _stream_text(generator, text, with_separator=number > 0)
         return
     results = (
-        _generate_chunks(generator, chunks)
+        _generate_chunks(generator, chunks, "stdin" if prompt is None else None)
         if forced is None
         else _generate_forced(generator, chain.from_iterable(chunks), forced)
     )
@@ -166,11 +166,24 @@ def _stream_text(generator: "TextGenerator", prompt: str, *, with_separator: boo
 
 
 def _generate_chunks(
-    generator: "TextGenerator", chunks: Iterable[Sequence[str]]
+    generator: "TextGenerator", chunks: Iterable[Sequence[str]], file: str | None
 ) -> "Iterator[tuple[str, list[GeneratedText]]]":
-    """Yield each prompt with the texts after it; those after the prompts of a chunk are written together."""
+    """Yield each prompt with the texts after it; those after the prompts of a chunk are written together.
+
+    file: of the prompts, one a line, for messages; None for a prompt of the command line.
+    """
+    from tfm.pipeline.errors import DataError
+    from tfm.pipeline.inference.generation.generator import PromptError
+
+    num_lines = 0
     for prompts in chunks:
-        yield from zip(prompts, generator.generate_batch(prompts), strict=True)
+        try:
+            yield from zip(prompts, generator.generate_batch(prompts), strict=True)
+        except PromptError as error:
+            if file is None:
+                raise
+            raise DataError(str(error), file=file, line=num_lines + error.row + 1) from error
+        num_lines += len(prompts)
 
 
 def _generate_forced(

@@ -92,6 +92,15 @@ def test_many_prompts_are_answered_as_each_alone(models: dict[str, Path], name: 
         assert process.communicate()[0] == piped.out
 
 
+@pytest.mark.parametrize("search", [(), ("--beam", "2")], ids=str)
+def test_a_prompt_that_cannot_be_read_is_named_by_its_line(models: dict[str, Path], search: tuple[str, ...]) -> None:
+    words = ("generate", models["lines"], "--device", "cpu", "--max-tokens", "6", *search)
+    done = tfm(*words, stdin="the owl\nthe bee\n" + "cat " * 400 + "\nthe owl\n")
+    assert done.code == 65
+    assert [text[:7] for text in done.out.splitlines()] == ["the owl", "the bee"]
+    assert done.err.startswith("stdin, line 3: the prompt has 400 pieces")
+
+
 def test_a_prompt_is_answered_before_the_next_is_written(models: dict[str, Path]) -> None:
     words = ("generate", models["lines"], "--device", "cpu", "--max-tokens", "6")
     with start(*words, folder=models["lines"], stdin=subprocess.PIPE) as process:

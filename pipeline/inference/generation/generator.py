@@ -42,6 +42,19 @@ class GeneratedText:
     num_tokens: int
 
 
+class PromptError(DataError):
+    """Error of a prompt that a model cannot read.
+
+    Args:
+        problem: a sentence.
+        row: the number of the prompt among those given together, from 0.
+    """
+
+    def __init__(self, problem: str, row: int) -> None:
+        super().__init__(problem)
+        self.row = row
+
+
 class PieceGenerator(Protocol):
     """A language model that writes texts after prompts with some settings."""
 
@@ -141,20 +154,20 @@ class TextGenerator:
         drawn side by side.
 
         Raises:
-            DataError: the vocabulary cannot spell a prompt, or there is no room for anything after it; the texts of the
-                prompts before it have been yielded.
+            PromptError: the vocabulary cannot spell a prompt, or there is no room for anything after it; the texts of
+                the prompts before it have been yielded.
         """
-        if self.searches:
-            yield from map(self.generate_texts, prompts)
-            return
         encoded, problem = list[list[int]](), None
-        for prompt in prompts:
+        for row, prompt in enumerate(prompts):
             try:
                 encoded.append(self._encode_checked(prompt))
             except DataError as error:
-                problem = error
+                problem = PromptError(str(error), row)
                 break
-        yield from self._generate_after(encoded)
+        if self.searches:
+            yield from map(self.generate_texts, prompts[: len(encoded)])
+        else:
+            yield from self._generate_after(encoded)
         if problem is not None:
             raise problem
 

@@ -21,7 +21,7 @@ from tfm.pipeline.decoding.search.hypothesis import NextPieces
 from tfm.pipeline.decoding.streaming import PromptedStepper, generate_stream, prefill, truncate_context
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.generation.continuations import score_continuations
-from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.inference.generation.generator import PromptError, TextGenerator
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.runtime.progress import NullReporter
@@ -397,5 +397,9 @@ def test_the_texts_before_a_prompt_that_is_too_long_are_given(lines):
     texts = writer.generate_batch(["a dog", "the sea", "a dog runs through the snow " * 5, "snow"])
     for prompt in ("a dog", "the sea"):
         assert next(texts)[0].text == writer.generate_texts(prompt)[0].text
-    with pytest.raises(DataError, match="the prompt has"):
+    with pytest.raises(PromptError, match="the prompt has") as raised:
         next(texts)
+    assert raised.value.row == 2
+    searched = TextGenerator(PromptEncoder(lines), DecodingConfig(beam=2, max_length=3), NullReporter())
+    with pytest.raises(PromptError, match="the prompt has"):
+        list(searched.generate_batch(["a dog", "a dog runs through the snow " * 5]))
