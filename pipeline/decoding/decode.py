@@ -73,19 +73,13 @@ def decode(
     Raises:
         RecipeError: more hypotheses are asked for than the beam has, or a shortlist is given with what it may lack.
     """
-    if (reason := config.n_best_problem()) is not None:
+    if (reason := _settings_problem(config, sources, prefixes, phrases, shortlist)) is not None:
         raise RecipeError(reason)
-    if config.strategy == "mbr":
-        raise RecipeError('decoding.strategy = "mbr" chooses among translations: here it must be search or sample')
     model_sources = (
         ImageSources(sources, stepper.max_length)
         if isinstance(sources, RowImages)
         else TextSources(sources, stepper.max_length)
     )
-    if shortlist is not None and (
-        prefixes is not None or phrases.forced is not None or isinstance(model_sources, ImageSources)
-    ):
-        raise RecipeError(SHORTLIST_MESSAGE)
     all_hypotheses: list[list[Hypothesis]] = [[EMPTY_HYPOTHESIS]] * len(sources)
     report_done = on_done or (lambda _: None)
     order = model_sources.longest_first()  # if memory runs out, it does so at once
@@ -132,6 +126,23 @@ def decode(
     if len(order) < len(sources):
         report_done(len(sources) - len(order))
     return all_hypotheses
+
+
+def _settings_problem(
+    config: DecodingConfig,
+    sources: Sequence[Sequence[int]] | RowImages,
+    prefixes: Sequence[Sequence[int]] | None,
+    phrases: PhraseConstraints,
+    shortlist: Shortlist | None,
+) -> str | None:
+    """The reason why these sources cannot be decoded with these settings; None if they can."""
+    if (reason := config.n_best_problem()) is not None:
+        return reason
+    if config.strategy == "mbr":
+        return 'decoding.strategy = "mbr" chooses among translations: here it must be search or sample'
+    if shortlist is not None and (prefixes is not None or phrases.forced is not None or isinstance(sources, RowImages)):
+        return SHORTLIST_MESSAGE
+    return None
 
 
 def _split_into_shards(order: list[int], num_parallel: int) -> list[list[int]]:
