@@ -59,8 +59,10 @@ def generate_compiled_stream(
         choice = TokenSamplingSettings(config.temperature, config.top_k, config.top_p)
     limits = (0, longest + 1) if continue_past_line_end else (min(config.min_length, longest), longest)
 
+    capacity = min(context, len(prompts[0]) + longest + 2)  # what is read: begin token, prompt and text
+
     def start_texts(pieces: Any) -> CompiledGenerationBatch:
-        found = _start_compiled_texts(model, truncate_context(pieces, context), context)
+        found = _start_compiled_texts(model, truncate_context(pieces, context), capacity)
         assert found is not None
         return found
 

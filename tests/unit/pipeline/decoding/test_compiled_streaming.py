@@ -223,12 +223,28 @@ def test_texts_of_several_prompts_are_those_of_each_alone_to_the_bit() -> None:
 
     def texts_of(some: list[list[int]]) -> list[list[tuple[int, float]]]:
         found: list[list[tuple[int, float]]] = [[] for _ in range(2 * len(some))]
-        for each in generate_compiled_stream(loaded.model, some, config, **how) or ():
-            for text, piece, log_prob in zip(each.texts, each.pieces, each.log_probs, strict=True):
-                found[text].append((piece, log_prob))
+        with torch.no_grad():
+            stream = generate_compiled_stream(loaded.model, some, config, **how)
+            assert stream is not None
+            for each in stream:
+                for text, piece, log_prob in zip(each.texts, each.pieces, each.log_probs, strict=True):
+                    found[text].append((piece, log_prob))
         return found
 
     together = texts_of(prompts)
     assert together == [text for prompt in prompts for text in texts_of([prompt])]
     assert together[:2] == together[-2:]
     assert together[0] != together[2]
+
+
+@pytest.mark.parametrize("longest", [1, 7, 8, 9, 30])
+@pytest.mark.parametrize("continue_past_line_end", [False, True])
+def test_texts_of_any_length_are_those_of_the_plain_modules(longest: int, continue_past_line_end: bool) -> None:
+    """The cache has room for what is read, and no more."""
+    loaded, config = make_model(**MODELS["rotary, GELU"]), DecodingConfig(strategy="sample", n_best=3)
+    with torch.no_grad():
+        loaded.model.output.weight[EOS_ID].mul_(-0.1)  # so that texts reach it
+    how = {"longest": longest, "context": 33, "continue_past_line_end": continue_past_line_end}
+    found = written(loaded.model, config, compiled=True, **how)
+    assert_same(found, written(loaded.model, config, compiled=False, **how))
+    assert max(len(each) for each in found.values()) >= longest
