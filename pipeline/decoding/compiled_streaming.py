@@ -22,7 +22,7 @@ from tfm.model.fused.text_generation import (
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.numpy_streaming import truncate_context
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
-from tfm.pipeline.decoding.search.numpy_sampling import begin_texts, text_sampling_keys, uniform_numbers
+from tfm.pipeline.decoding.search.numpy_sampling import sampling_key, uniform_numbers
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 SPECIAL_IDS = (PAD_ID, BOS_ID, EOS_ID)
@@ -35,6 +35,7 @@ MIN_TEXTS_PER_THREAD = 4
 def generate_compiled_stream(
     model: object,
     prompts: Sequence[Sequence[int]],
+    samples: Sequence[int],
     config: DecodingConfig,
     *,
     longest: int,
@@ -45,7 +46,8 @@ def generate_compiled_stream(
 
     Args:
         model: the language model.
-        prompts: ids of the prompts, which have as many pieces.
+        prompts: ids of the prompt of each text; all have as many pieces.
+        samples: the number of each text among those of its prompt.
         config: the [decoding] part of a recipe.
         longest: the most pieces of a text.
         context: the most pieces that the model reads; with `continue_past_line_end` text goes on from their last half.
@@ -66,7 +68,7 @@ def generate_compiled_stream(
         assert found is not None
         return found
 
-    return _stream_pieces(start_texts, prompts, config, choice, limits, context, continue_past_line_end)
+    return _stream_pieces(start_texts, prompts, samples, config, choice, limits, context, continue_past_line_end)
 
 
 def _start_compiled_texts(model: object, pieces: Any, num_new_pieces: int) -> CompiledGenerationBatch | None:
@@ -78,6 +80,7 @@ def _start_compiled_texts(model: object, pieces: Any, num_new_pieces: int) -> Co
 def _stream_pieces(
     start_texts: Callable[[Any], CompiledGenerationBatch],
     prompts: Sequence[Sequence[int]],
+    samples: Sequence[int],
     config: DecodingConfig,
     choice: TokenSamplingSettings,
     limits: tuple[int, int],
@@ -88,16 +91,17 @@ def _stream_pieces(
 
     Args:
         start_texts: makes the texts that begin with pieces (N, T).
-        prompts: ids of the prompts, which have as many pieces.
+        prompts: ids of the prompt of each text; all have as many pieces.
+        samples: the number of each text among those of its prompt.
         config: the [decoding] part of a recipe.
         choice: how pieces are chosen.
         limits: the fewest pieces before the end token, and the most pieces.
         context: the most pieces that the model reads.
         continue_past_line_end: whether the end token is a piece like others.
     """
-    (shortest, longest), begun = limits, begin_texts(prompts, config.n_best)
+    (shortest, longest), begun = limits, [[BOS_ID, *prompt] for prompt in prompts]
     texts, total = np.arange(len(begun)), longest - 1 if continue_past_line_end else longest + 1
-    keys = np.array(text_sampling_keys(config.seed, begun, config.n_best), np.uint64)
+    keys = np.array([sampling_key(config.seed, *each) for each in zip(begun, samples, strict=True)], np.uint64)
     pieces = np.array(begun)
     num_threads = max(1, min(torch.get_num_threads(), len(pieces) // MIN_TEXTS_PER_THREAD))
     with ExitStack() as held:

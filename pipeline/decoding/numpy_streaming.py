@@ -55,26 +55,28 @@ def truncate_context(pieces: Array, context: int) -> Array:
 def generate_stream(
     network: DecoderOnly,
     prompt: Sequence[int],
+    samples: Sequence[int],
     config: DecodingConfig,
     *,
     longest: int,
     context: int,
     continue_past_line_end: bool,
 ) -> Iterator[NextPieces]:
-    """Yield, as they grow, `config.n_best` texts that continue a prompt; see `streaming.generate_stream`.
+    """Yield, as they grow, texts that continue a prompt; see `streaming.generate_stream`.
 
     Args:
         network: the language model.
         prompt: ids of the prompt.
+        samples: the number of each text, by which it is drawn.
         config: the [decoding] part of a recipe, which forbids and forces nothing.
         longest: the most pieces of a text.
         context: the most pieces that the model reads; with `continue_past_line_end` text goes on from their last half.
         continue_past_line_end: whether the end token is a piece like others; a text ends after `longest` pieces.
     """
     limits = (0, longest + 1) if continue_past_line_end else (min(config.min_length, longest), longest)
-    texts = np.arange(config.n_best)
-    keys = np.array([sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in texts.tolist()], np.uint64)
-    pieces = np.array([[BOS_ID, *prompt]] * config.n_best)
+    texts = np.arange(len(samples))
+    keys = np.array([sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in samples], np.uint64)
+    pieces = np.array([[BOS_ID, *prompt]] * len(samples))
     shown = truncate_context(pieces, context)
     cache, num_read = network.prefill(shown), shown.shape[1] - 1
     for length in range(longest if continue_past_line_end else longest + 1):

@@ -19,7 +19,7 @@ from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.pipeline.decoding.search.greedy import TokenSelector, select_likeliest
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
-from tfm.pipeline.decoding.search.numpy_sampling import begin_texts, text_sampling_keys
+from tfm.pipeline.decoding.search.numpy_sampling import sampling_key
 from tfm.pipeline.decoding.search.sampling import TokenSampler
 from tfm.pipeline.decoding.stepper import LanguageModel, StateT
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -68,6 +68,7 @@ def truncate_context(pieces: Tensor, context: int) -> Tensor:
 def generate_stream(
     model: LanguageModel[StateT],
     prompts: Sequence[Sequence[int]],
+    samples: Sequence[int],
     config: DecodingConfig,
     *,
     longest: int,
@@ -76,14 +77,15 @@ def generate_stream(
     bans: BannedPieces | None,
     device: torch.device,
 ) -> Iterator[NextPieces]:
-    """Yield, as they grow, `config.n_best` texts that continue each prompt, of the likeliest pieces or of pieces drawn.
+    """Yield, as they grow, texts that continue prompts, of the likeliest pieces or of pieces drawn.
 
     A text ends with its end token, which comes after `longest` pieces at the latest, or where bans leave no piece that
     may come.
 
     Args:
         model: the language model.
-        prompts: ids of the prompts, which have as many pieces; texts are numbered prompt by prompt.
+        prompts: ids of the prompt of each text; all have as many pieces.
+        samples: the number of each text among those of its prompt, by which it is drawn.
         config: the [decoding] part of a recipe.
         longest: the most pieces of a text.
         context: the most pieces that the model reads; with `continue_past_line_end` text goes on from their last half.
@@ -93,16 +95,21 @@ def generate_stream(
     """
     if bans is None and device.type == "cpu":
         compiled = generate_compiled_stream(
-            model, prompts, config, longest=longest, context=context, continue_past_line_end=continue_past_line_end
+            model,
+            prompts,
+            samples,
+            config,
+            longest=longest,
+            context=context,
+            continue_past_line_end=continue_past_line_end,
         )
         if compiled is not None:
             yield from compiled
             return
     limits = {"max_length": longest + 1, "min_length": 0} if continue_past_line_end else {"max_length": longest}
-    begun = begin_texts(prompts, config.n_best)
-    rules = LogitsProcessor.from_config([1] * len(begun), config.model_copy(update=limits), longest + 2, bans=bans)
-    choose, texts = _token_selector(config, begun), torch.arange(len(begun))
-    pieces = torch.tensor(begun, device=device)
+    rules = LogitsProcessor.from_config([1] * len(prompts), config.model_copy(update=limits), longest + 2, bans=bans)
+    choose, texts = _token_selector(config, prompts, samples), torch.arange(len(prompts))
+    pieces = torch.tensor([[BOS_ID, *prompt] for prompt in prompts], device=device)
     shown = truncate_context(pieces, context)
     state, num_read = prefill(model, shown), shown.shape[1] - 1
     for length in range(longest if continue_past_line_end else longest + 1):
@@ -112,7 +119,7 @@ def generate_stream(
         predict, state = model.step(pieces[:, -1], state)
         log_probs, num_read = predict(slice(None)), num_read + 1
         num_pieces = torch.full_like(texts, length)
-        rules.apply(log_probs.unsqueeze(1), num_pieces, pieces[:, len(begun[0]) :])
+        rules.apply(log_probs.unsqueeze(1), num_pieces, pieces[:, 1 + len(prompts[0]) :])
         values, tokens = choose(log_probs, texts, num_pieces)
         blocked = (values == NEG_INF) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
         if not (values.isfinite() | blocked).all():
@@ -129,7 +136,10 @@ def generate_stream(
             rules = rules.select(rows.cpu())
 
 
-def _token_selector(config: DecodingConfig, begun: Sequence[Sequence[int]]) -> TokenSelector:
+def _token_selector(config: DecodingConfig, prompts: Sequence[Sequence[int]], samples: Sequence[int]) -> TokenSelector:
     if config.strategy == "search":
         return select_likeliest
-    return TokenSampler(config, text_sampling_keys(config.seed, begun, config.n_best))
+    return TokenSampler(
+        config,
+        [sampling_key(config.seed, [BOS_ID, *each], sample) for each, sample in zip(prompts, samples, strict=True)],
+    )

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from tfm.data.arrays import hashes_to_uniform, splitmix64
 from tfm.model.layers.counter_rng import counter_hash
-from tfm.tokenizer.special import BOS_ID
 
 Keys = npt.NDArray[np.uint64]
 
@@ -25,16 +24,6 @@ def sampling_key(seed: int, source: Sequence[int], sample: int) -> int:
         sample: number of the sample.
     """
     return counter_hash(seed, *source, sample)
-
-
-def begin_texts(prompts: Sequence[Sequence[int]], samples: int) -> list[list[int]]:
-    """Return the first pieces of so many texts after each prompt, the begin token first, prompt by prompt."""
-    return [[BOS_ID, *prompt] for prompt in prompts for _ in range(samples)]
-
-
-def text_sampling_keys(seed: int, texts: Sequence[Sequence[int]], samples: int) -> list[int]:
-    """Return the key of each of some texts, of which so many after another begin alike (`begin_texts`)."""
-    return [sampling_key(seed, text, number % samples) for number, text in enumerate(texts)]
 
 
 def uniform_numbers(keys: Keys, steps: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

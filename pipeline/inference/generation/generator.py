@@ -58,12 +58,12 @@ class PromptError(DataError):
 class PieceGenerator(Protocol):
     """A language model that writes texts after prompts with some settings."""
 
-    def sample(self, prompts: Sequence[Sequence[int]], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
+    def sample(self, prompts: Sequence[Sequence[int]], samples: Sequence[int], max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are drawn or the likeliest, as they grow.
 
         Args:
-            prompts: ids of the prompts, which have as many pieces; texts are numbered prompt by prompt.
-            num_texts: the number of texts of each prompt.
+            prompts: ids of the prompt of each text; all have as many pieces.
+            samples: the number of each text among those of its prompt, by which it is drawn.
             max_pieces: the most pieces of a text.
         """
 
@@ -178,19 +178,23 @@ class TextGenerator:
 
     def _generate_after(self, prompts: Sequence[list[int]]) -> list[list[GeneratedText]]:
         """The texts after each of some prompts, not searched for by a beam."""
-        rows_by_length: dict[int, list[int]] = {}
+        num_texts = self._config.n_best if self._config.strategy == "sample" else 1
+        texts_by_length: dict[int, list[tuple[int, int]]] = {}
         for row, ids in enumerate(prompts):
-            rows_by_length.setdefault(len(ids), []).append(row)
-        found: list[list[GeneratedText]] = [[]] * len(prompts)
-        max_rows = max(1, self._config.batch_sentences // self._config.n_best)
-        for rows in rows_by_length.values():
-            for first in range(0, len(rows), max_rows):
-                some = rows[first : first + max_rows]
-                for row, hypotheses in zip(
-                    some, self._generate_hypotheses([prompts[row] for row in some]), strict=True
-                ):
-                    found[row] = self._generated_texts(prompts[row], hypotheses)
-        return found
+            texts_by_length.setdefault(len(ids), []).extend((row, sample) for sample in range(num_texts))
+        found: list[list[Hypothesis]] = [[] for _ in prompts]
+        most = self._config.batch_sentences
+        at_once = most if num_texts > most else most - most % num_texts  # those of one prompt are not parted
+        for texts in texts_by_length.values():
+            for first in range(0, len(texts), at_once):
+                rows, samples = zip(*texts[first : first + at_once], strict=True)
+                hypotheses = self._generate_hypotheses([prompts[row] for row in rows], samples)
+                for row, each in zip(rows, hypotheses, strict=True):
+                    found[row].append(each)
+        return [
+            self._generated_texts(ids, select_n_best(hypotheses, num_texts))
+            for ids, hypotheses in zip(prompts, found, strict=True)
+        ]
 
     def _generated_texts(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
         """The texts of hypotheses after a prompt."""
@@ -211,7 +215,7 @@ class TextGenerator:
         yield self._reader.decode(ids)
         line = split_lines(ids)[-1]
         said = self._reader.tokenizer.decode(line)
-        for written in self._sample_pieces([ids], 1):
+        for written in self._sample_pieces([ids], [0]):
             (piece,) = written.pieces or [EOS_ID]
             on_piece(piece)
             ends = piece == EOS_ID
@@ -243,15 +247,14 @@ class TextGenerator:
             )
         return room
 
-    def _sample_pieces(self, prompts: Sequence[Sequence[int]], num_texts: int) -> Iterator[NextPieces]:
-        return self._writer.sample(prompts, num_texts, self._max_new_pieces(prompts[0]))
+    def _sample_pieces(self, prompts: Sequence[Sequence[int]], samples: Sequence[int]) -> Iterator[NextPieces]:
+        return self._writer.sample(prompts, samples, self._max_new_pieces(prompts[0]))
 
-    def _generate_hypotheses(self, prompts: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """The texts of each of some prompts, which have as many pieces, the best first."""
-        num_texts = self._config.n_best if self._config.strategy == "sample" else 1
-        ids: list[list[int]] = [[] for _ in range(len(prompts) * num_texts)]
+    def _generate_hypotheses(self, prompts: Sequence[Sequence[int]], samples: Sequence[int]) -> list[Hypothesis]:
+        """The text of each number after each prompt; the prompts have as many pieces."""
+        ids: list[list[int]] = [[] for _ in prompts]
         sums = [0.0] * len(ids)
-        for written in self._sample_pieces(prompts, num_texts):
+        for written in self._sample_pieces(prompts, samples):
             for text, piece, log_prob in zip(written.texts, written.pieces, written.log_probs, strict=True):
                 ids[text].append(piece)
                 sums[text] += log_prob
@@ -260,9 +263,8 @@ class TextGenerator:
         ).tolist()
         kept = ids if self._reader.continue_past_line_end else [each[:-1] for each in ids]
         self._warn_if_truncated(prompts[0], [len(each) for each in kept])
-        scored = zip(kept, sums, divisors, strict=True)
-        found = [Hypothesis(tuple(each), total / norm, total) for each, total, norm in scored]
-        return [select_n_best(found[first : first + num_texts], num_texts) for first in range(0, len(ids), num_texts)]
+        found = zip(kept, sums, divisors, strict=True)
+        return [Hypothesis(tuple(each), total / norm, total) for each, total, norm in found]
 
     def _search_hypotheses(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig

@@ -15,7 +15,7 @@ from tfm.pipeline.decoding.numpy_streaming import PromptedNetwork, generate_stre
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces
 from tfm.pipeline.decoding.search.numpy_beam_search import is_unconstrained, search_sentence
 from tfm.pipeline.inference.generation.generator import DEFAULT_MAX_TOKENS
-from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer
+from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer, list_rows_by_prompt
 from tfm.pipeline.model_io.numpy_model import fits_numpy_inference, read_model_parts
 from tfm.tokenizer.special import BOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -51,19 +51,20 @@ class NumpyPieceGenerator:
     def __init__(self, reader: NumpyPromptEncoder, config: DecodingConfig) -> None:
         self._reader, self._config = reader, config
 
-    def sample(self, prompts: Sequence[Sequence[int]], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
+    def sample(self, prompts: Sequence[Sequence[int]], samples: Sequence[int], max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
-        for number, prompt in enumerate(prompts):  # alone: rows beside each other would change its last digits
+        for rows in list_rows_by_prompt(samples):  # other rows beside those of a prompt would change its last digits
             written = generate_stream(
                 self._reader.network,
-                prompt,
-                self._config.model_copy(update={"n_best": num_texts}),
+                prompts[rows[0]],
+                [samples[row] for row in rows],
+                self._config,
                 longest=max_pieces,
                 context=self._reader.context,
                 continue_past_line_end=self._reader.continue_past_line_end,
             )
             for each in written:
-                yield replace(each, texts=[number * num_texts + text for text in each.texts])
+                yield replace(each, texts=[rows[text] for text in each.texts])
 
     def search(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int

@@ -14,7 +14,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces
 from tfm.pipeline.decoding.streaming import PromptedStepper, generate_stream
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer
+from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer, list_rows_by_prompt
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.devices import decoding_precision
 from tfm.tokenizer.special import BOS_ID
@@ -47,25 +47,28 @@ class TorchPieceGenerator:
         self._reader, self._config = reader, config
         self._phrases = PhraseConstraints.from_config(reader.tokenizer, config, 1)
 
-    def sample(self, prompts: Sequence[Sequence[int]], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
+    def sample(self, prompts: Sequence[Sequence[int]], samples: Sequence[int], max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
         reader, config = self._reader, self._config
-        has_bans = self._phrases.banned_pieces(config.no_repeat_ngram) is not None
-        groups = [[each] for each in prompts] if has_bans else [prompts]  # bans look at the prompt before them
+        groups = [range(len(prompts))]
+        if self._phrases.banned_pieces(config.no_repeat_ngram) is not None:  # these look at the prompt before them
+            groups = list_rows_by_prompt(samples)
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
-            for number, group in enumerate(groups):
+            for rows in groups:
+                before = prompts[rows[0]]
                 written = generate_stream(
                     reader.model,
-                    group,
-                    config.model_copy(update={"n_best": num_texts}),
+                    [prompts[row] for row in rows],
+                    [samples[row] for row in rows],
+                    config,
                     longest=max_pieces,
                     context=reader.context,
                     continue_past_line_end=reader.continue_past_line_end,
-                    bans=replace(self._phrases, before=group[0]).banned_pieces(config.no_repeat_ngram),
+                    bans=replace(self._phrases, before=before).banned_pieces(config.no_repeat_ngram),
                     device=reader.device,
                 )
                 for each in written:
-                    yield replace(each, texts=[number * num_texts + text for text in each.texts])
+                    yield replace(each, texts=[rows[text] for text in each.texts])
 
     def search(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int

@@ -1,6 +1,7 @@
 """The tokenizer of a language model's prompts and texts."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from tfm.model.config import ModelConfig
@@ -71,3 +72,9 @@ def split_lines(ids: Sequence[int]) -> list[list[int]]:
         else:
             lines[-1].append(piece)
     return lines
+
+
+def list_rows_by_prompt(samples: Sequence[int]) -> list[range]:
+    """The places of the texts of each prompt, which are numbered upwards; `samples` are their numbers."""
+    starts = [place for place in range(len(samples)) if place == 0 or samples[place] <= samples[place - 1]]
+    return [range(first, end) for first, end in pairwise([*starts, len(samples)])]

@@ -66,7 +66,9 @@ def written(model: object, config: DecodingConfig, *, compiled: bool, **how: Any
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
             patch.setattr(streaming, "generate_compiled_stream", lambda *_, **__: None)
-        every = streaming.generate_stream(model, [PROMPT], config, bans=None, device=CPU, **how)
+        every = streaming.generate_stream(
+            model, [PROMPT] * config.n_best, range(config.n_best), config, bans=None, device=CPU, **how
+        )
         for each in every:
             assert isinstance(each, NextPieces)
             for text, piece, log_prob in zip(each.texts, each.pieces, each.log_probs, strict=True):
@@ -182,9 +184,10 @@ def test_other_settings_and_models_are_left_to_the_plain_modules(
 ) -> None:
     how: dict[str, Any] = {"longest": 5, "context": 9, "continue_past_line_end": False}
     with torch.no_grad():
-        assert generate_compiled_stream(make_model().model, [PROMPT], DecodingConfig(), **how) is not None
+        assert generate_compiled_stream(make_model().model, [PROMPT], [0], DecodingConfig(), **how) is not None
         assert (
-            generate_compiled_stream(make_model(**changes).model, [PROMPT], DecodingConfig(**settings), **how) is None
+            generate_compiled_stream(make_model(**changes).model, [PROMPT], [0], DecodingConfig(**settings), **how)
+            is None
         )
 
 
@@ -217,14 +220,15 @@ def test_a_changed_weight_is_seen() -> None:
 
 
 def test_texts_of_several_prompts_are_those_of_each_alone_to_the_bit() -> None:
-    loaded, config = make_model(**MODELS["rotary, GELU"]), DecodingConfig(strategy="sample", n_best=2)
+    loaded, config = make_model(**MODELS["rotary, GELU"]), DecodingConfig(strategy="sample")
     how: dict[str, Any] = {"longest": 20, "context": 40, "continue_past_line_end": False}
     prompts = [PROMPT, [*PROMPT[:-1], 9], [*PROMPT[:-1], 8], PROMPT]
 
     def texts_of(some: list[list[int]]) -> list[list[tuple[int, float]]]:
         found: list[list[tuple[int, float]]] = [[] for _ in range(2 * len(some))]
         with torch.no_grad():
-            stream = generate_compiled_stream(loaded.model, some, config, **how)
+            texts = [each for each in some for _ in range(2)]
+            stream = generate_compiled_stream(loaded.model, texts, [0, 1] * len(some), config, **how)
             assert stream is not None
             for each in stream:
                 for text, piece, log_prob in zip(each.texts, each.pieces, each.log_probs, strict=True):

@@ -90,7 +90,7 @@ def written(model, prompt, config, *, longest=12, context=64, continue_past_line
         "bans": bans,
         "device": CPU,
     }
-    for some in generate_stream(model, [prompt], config, **settings):
+    for some in generate_stream(model, [prompt] * config.n_best, range(config.n_best), config, **settings):
         for text, piece, log_prob in zip(some.texts, some.pieces, some.log_probs, strict=True):
             pieces[text].append(piece)
             sums[text] += log_prob
@@ -384,11 +384,11 @@ def test_texts_beside_others_are_those_after_a_prompt_alone(which, settings, req
     for texts, wanted in zip(beside, alone, strict=True):
         assert [each.log_prob for each in texts] == pytest.approx([each.log_prob for each in wanted], abs=1e-9)
     if "beam" not in settings or settings["beam"] == 1:
-        most = max(1, settings.get("batch_sentences", 64) // settings.get("n_best", 1))
-        lengths = [len(reader.encode(each)) for each in PROMPTS]
+        num_texts, lengths = settings.get("n_best", 1), [len(reader.encode(each)) for each in PROMPTS]
         most_alike = max(map(lengths.count, lengths))
-        assert sum(calls) == len(PROMPTS)
-        assert max(calls) == min(most, most_alike)
+        assert sum(calls) == len(PROMPTS) * num_texts
+        most = settings.get("batch_sentences", 64)
+        assert max(calls) == min(max(most - most % num_texts, 1), most_alike * num_texts)
         assert most_alike > 2, "the prompts are all of other lengths"
 
 
