@@ -3,6 +3,7 @@ intersection grown by links of the union beside it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import islice
 
 from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner
@@ -21,26 +22,30 @@ def grow_diagonally(forward: Links, backward: Links) -> Links:
     """Return the intersection, grown by links of the union beside links that are there, the diagonal counted, as long
     as one of the two words has no link yet (Koehn et al. 2003, grow-diag).
 
+    The order decides between links that exclude each other. It is that of Moses (symal): links are scanned by target,
+    then by source, those that are added ahead of the scan too, again and again until no link is added.
+
     Args:
         forward: links of one direction, as (source, target).
         backward: links of the other direction, in the same form.
     """
-    union = forward | backward
-    found = set(forward & backward)
-    sources, targets = {source for source, _ in found}, {target for _, target in found}
+    union = reverse_links(forward | backward)
+    found = set(reverse_links(forward & backward))
+    targets, sources = {target for target, _ in found}, {source for _, source in found}
     queue = sorted(found)
     while queue:
-        added: list[Link] = []
-        for source, target in queue:
+        later: list[Link] = []
+        while queue:
+            point = heappop(queue)
             for down, right in NEIGHBOURS:
-                link = source + down, target + right
-                if link in union and link not in found and (link[0] not in sources or link[1] not in targets):
+                link = point[0] + down, point[1] + right
+                if link in union and (link[0] not in targets or link[1] not in sources):
                     found.add(link)
-                    sources.add(link[0])
-                    targets.add(link[1])
-                    added.append(link)
-        queue = added
-    return frozenset(found)
+                    targets.add(link[0])
+                    sources.add(link[1])
+                    heappush(queue if link > point else later, link)
+        queue = later
+    return reverse_links(frozenset(found))
 
 
 SYMMETRIZATIONS: Mapping[str, Symmetrization] = {

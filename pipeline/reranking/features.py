@@ -80,6 +80,7 @@ class FeatureScorer:
         rows = [row for row, ids in enumerate(targets) if len(ids) <= model.max_length - 1]
         if rows:
             sources = self.channel.source_tokenizer.encode_batch([pairs[row][1] for row in rows])
+            _check_readable(sources, model.max_length - 1, self.channel)
             device = next(model.parameters()).device
             scores[rows] = target_log_probs(model, sources, [targets[row] for row in rows], device=device)
         return scores
@@ -90,11 +91,16 @@ class FeatureScorer:
             return np.zeros(len(texts))
         model = self.language_model.model
         ids = [[*each, EOS_ID] for each in self.language_model.target_tokenizer.encode_batch(texts)]
-        if (longest := max(map(len, ids))) > model.max_length:
-            problem = f"reads {model.max_length} tokens, and a translation has {longest}"
-            raise DataError(f"{problem}: translate with a lower --max-length", file=self.language_model.folder)
+        _check_readable(ids, model.max_length, self.language_model)
         device = next(model.parameters()).device
         return forced_text_log_probs(model, ids, [0] * len(ids), device=device)
+
+
+def _check_readable(translations: Sequence[Sequence[int]], limit: int, loaded: LoadedModel) -> None:
+    """Raise DataError where a translation has more ids than a model reads."""
+    if (longest := max(map(len, translations))) > limit:
+        problem = f"reads {limit} tokens, and a translation has {longest}"
+        raise DataError(f"{problem}: translate with a lower --max-length", file=loaded.folder)
 
 
 def _load_feature_model(folder: Path | None, device: str, ability: str) -> LoadedModel | None:

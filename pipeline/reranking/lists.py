@@ -12,6 +12,8 @@ from tfm.pipeline.inference.translation_records import Translation, join_to_one_
 
 MAX_LOG_PROB = 1e-3
 """The logarithm of a probability of 1, and what floating point may add to it."""
+MIN_LOG_PROB = -1e9
+"""No translation of a text is less likely: its weighted sums are finite numbers."""
 MAKE_LISTS_ADVICE = "give what `tfm translate MODEL FILE --n-best 20 --beam 20 --jsonl` prints"
 
 
@@ -58,6 +60,8 @@ def _parse_translation(record: Any) -> Translation:
         raise ValueError("`score` and `log_prob` are finite numbers")
     if log_prob > MAX_LOG_PROB:
         raise ValueError(f"`log_prob` is {log_prob:g}, and no logarithm of a probability is above 0")
+    if log_prob < MIN_LOG_PROB:
+        raise ValueError(f"`log_prob` is {log_prob:g}, and that of no translation is below {MIN_LOG_PROB:g}")
     if text != join_to_one_line(text):
         raise ValueError("a translation is one line, and this one has a line break")
     return Translation(text, float(score), float(log_prob), count)

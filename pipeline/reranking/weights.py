@@ -25,6 +25,8 @@ from tfm.pipeline.significance.segment_statistics import segment_statistics
 
 FEATURE_NAMES = ("direct", "channel", "language_model", "length")
 WEIGHT_RANGES = {"direct": (0.0, 1.0), "channel": (0.0, 1.0), "language_model": (0.0, 1.0), "length": (-1.0, 1.0)}
+MIN_WEIGHT, MAX_WEIGHT = 1e-30, 1e6
+"""Sizes of a weight that is not 0: weighted sums of features are finite numbers, and none of them is rounded away."""
 DIRECT_MODEL_WEIGHTS = (1.0, 0.0, 0.0, 0.0)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,8 +60,12 @@ def read_weights(file: Path) -> FeatureWeights:
     if not isinstance(weights, dict) or set(weights) != set(FEATURE_NAMES):
         raise DataError(f"has no weights of {', '.join(FEATURE_NAMES)}: make it with `tfm rerank --tune`", file=file)
     values = tuple(weights[name] for name in FEATURE_NAMES)
-    if not all(type(each) in (int, float) and math.isfinite(each) for each in values):
-        raise DataError("has a weight that is no number", file=file)
+    for name, value in zip(FEATURE_NAMES, values, strict=True):
+        if type(value) not in (int, float):
+            raise DataError(f"has a weight of {name} that is no number", file=file)
+        if value and not MIN_WEIGHT <= abs(value) <= MAX_WEIGHT:
+            problem = f"has a weight of {name} that is not from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} in size"
+            raise DataError(f"{problem}: scale the weights, of which only the ratios matter", file=file)
     models, tuning = found.get("models", {}), found.get("tuning", {})
     if (
         not isinstance(models, dict)

@@ -1,6 +1,7 @@
 """Alignments from cross-attention: by word, from every head, against plain loops over the weights of one sentence."""
 
 import random
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,44 @@ def test_links_of_both_directions_become_one(
     shared = forward & back
     for source, target in grown - shared:  # each link that was added has a neighbour
         assert any((source + down, target + right) in grown for down, right in NEIGHBOURS)
+
+
+def scan_and_grow(forward: frozenset[tuple[int, int]], back: frozenset[tuple[int, int]]) -> set[tuple[int, int]]:
+    """grow-diag of the Moses manual: all places by target, then by source, again and again, until nothing is added."""
+    union, found, size = forward | back, set(forward & back), -1
+    while len(found) > size:
+        size = len(found)
+        for target, source in product(range(5), repeat=2):
+            if (source, target) not in found:
+                continue
+            for down, right in ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)):
+                link = source + right, target + down
+                has_source, has_target = (any(each[side] == link[side] for each in found) for side in (0, 1))
+                if link in union and not (has_source and has_target):
+                    found.add(link)
+    return found
+
+
+@given(LINKS, LINKS)
+def test_links_grow_in_the_order_of_moses(
+    forward: frozenset[tuple[int, int]], back: frozenset[tuple[int, int]]
+) -> None:
+    assert grow_diagonally(forward, back) == scan_and_grow(forward, back)
+
+
+@pytest.mark.parametrize(
+    ("forward", "back", "grown"),
+    [
+        # by target, not by source: 1-0 is added beside 2-0, which comes before 0-2
+        ({(0, 2), (1, 1), (2, 0)}, {(0, 2), (1, 0), (2, 0)}, {(0, 2), (1, 0), (1, 1), (2, 0)}),
+        # 2-1 and 2-3 are added beside 3-2; the scan goes on with 2-3, and comes to 2-1 when it begins again
+        ({(1, 1), (2, 1), (3, 0), (3, 2)}, {(1, 3), (2, 3), (3, 2)}, {(1, 3), (2, 1), (2, 3), (3, 0), (3, 2)}),
+    ],
+)
+def test_the_order_decides_between_links_that_exclude_each_other(
+    forward: set[tuple[int, int]], back: set[tuple[int, int]], grown: set[tuple[int, int]]
+) -> None:
+    assert grow_diagonally(frozenset(forward), frozenset(back)) == grown
 
 
 def test_links_grow_along_the_diagonal() -> None:

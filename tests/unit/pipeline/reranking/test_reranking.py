@@ -156,6 +156,33 @@ def test_what_are_no_weights(tmp_path: Path, content: str) -> None:
         read_weights(tmp_path / "w.json")
 
 
+@pytest.mark.parametrize(
+    ("weight", "problem"),
+    [
+        ("1e308", r"weight of channel that is not from 1e-30 to 1e\+06 in size: scale the weights"),
+        ("-1e308", "scale the weights"),
+        ("1e-320", "scale the weights"),
+        ("1" + "0" * 400, "scale the weights"),
+        ("Infinity", "scale the weights"),
+        ("NaN", "scale the weights"),
+        ("true", "weight of channel that is no number"),
+    ],
+)
+def test_weights_whose_sums_are_no_numbers_are_refused(tmp_path: Path, weight: str, problem: str) -> None:
+    weights = f'{{"direct": 1, "channel": {weight}, "language_model": 0, "length": -1e6}}'
+    (tmp_path / "w.json").write_text(f'{{"weights": {weights}}}', "utf-8")
+    with pytest.raises(DataError, match=problem):
+        read_weights(tmp_path / "w.json")
+
+
+def test_a_translation_longer_than_a_model_reads_is_an_error(scorer: FeatureScorer) -> None:
+    """Cut, its channel would be that of another text."""
+    long = NBestList("a dog", (Translation("a dog " * 100, -1.0, -2.0, 200),))
+    for each in (FeatureScorer(scorer.channel, None), FeatureScorer(None, scorer.language_model)):
+        with pytest.raises(DataError, match=r"reads \d+ tokens, and a translation has \d+: translate with a"):
+            each.score([long])
+
+
 GOOD = {"text": "a", "score": -1.0, "log_prob": -2.0, "num_tokens": 2}
 
 
@@ -175,7 +202,8 @@ def test_lists_are_read_as_they_were_printed() -> None:
         json.dumps({"source": 1, "translations": [GOOD]}),
         *(json.dumps({"source": "x", "translations": [{**GOOD, name: value}]}) for name, value in [
             ("text", 1), ("num_tokens", 2.5), ("num_tokens", -1), ("log_prob", "x"), ("score", math.nan),
-            ("log_prob", "-2.0"), ("log_prob", 2.0), ("score", True), ("text", "two\nlines"), ("text", "two\rlines"),
+            ("log_prob", "-2.0"), ("log_prob", 2.0), ("log_prob", -1e308), ("log_prob", 10**400),
+            ("score", True), ("text", "two\nlines"), ("text", "two\rlines"),
         ]),
         '{"source": "x", "translations": [' + "[" * 2000,
     ],
