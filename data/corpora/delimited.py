@@ -6,11 +6,11 @@ of other columns.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.corpora.dialects import (
-    FIRST_ROW_NAME,
+    MAX_ROWS_SAMPLED,
     drop_blank_rows,
     find_csv_quoting,
     find_delimiter,
@@ -21,15 +21,16 @@ from tfm.data.corpora.markup import check_lines, line_end_problem
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
+from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.lines import join_lines, open_lines
 
 HEADER_NAMES = frozenset(
-    "text texts sentence sentences label labels class category sentiment source target src tgt trg input output "
-    "question answer context title body article document summary word words form lemma features feats tags "
-    "pronunciation phonemes reference hypothesis "
+    "id index text texts sentence sentences label labels class category sentiment source target src tgt trg input "
+    "output question answer context title body article document summary word words form lemma features feats "
+    "tags pronunciation phonemes reference hypothesis "
     "english german french spanish italian russian chinese japanese arabic hindi".split()
 )
 """Usual names of columns: a first row of such cells is one of names."""
@@ -92,10 +93,16 @@ def _read_columns(
                 names = row
                 break
             num_blank += 1
-    rows, has_row_names = _find_row_names(rows, len(names))
-    if has_row_names:
-        add_remark(path, "its header has no name for the first column, which has the names of rows, as R writes them")
-        names = ["", *names]
+    sample = list(islice(rows, MAX_ROWS_SAMPLED))
+    rows = chain(sample, rows)
+    if names and (cells := [row for _, row in sample if row not in BLANK_ROWS]):
+        if has_empty_ends(names, cells):
+            add_remark(path, "a delimiter ends each row below its header, and is left out")
+            rows = _drop_empty_ends(rows, len(names) + 1)
+        elif has_row_names(names, cells):
+            text = "its header has no name for the first column, which has the names of rows, as R writes them"
+            add_remark(path, text)
+            names = ["", *names]
     places = [
         _column_index(path, [] if _has_numbered_columns(corpus) else names, each) for each in column_names(corpus)
     ]
@@ -103,8 +110,16 @@ def _read_columns(
         rows = _with_header_remark(path, rows, places)
     has_blank = len(names) > 1 or max(places) > 0
     kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
+    if len(names) > 1:
+        kept = _drop_repeated_headers(path, kept, names)
     same_width = _check_row_widths(path, kept, len(names), remedy)
     yield from _select_cells(path, same_width, places, len(corpus.source_columns))
+
+
+def has_usual_names(cells: Sequence[str]) -> bool:
+    """Whether cells are usual names of columns alone."""
+    names = {cell.strip().lower() for cell in cells} - {""}
+    return bool(names) and HEADER_NAMES.issuperset(names)
 
 
 def _with_header_remark(
@@ -112,25 +127,35 @@ def _with_header_remark(
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows, with a remark if the first seems to name the columns that are read as data."""
     for line, row in rows:
-        cells = [row[place].strip().lower() for place in places if place < len(row)]
+        cells = [row[place] for place in places if place < len(row)]
         if row in BLANK_ROWS:
             yield line, row
             continue
-        if cells and HEADER_NAMES.issuperset(cells) and len({*cells}) == len(cells):
+        if has_usual_names(cells) and len({*cells}) == len(cells):
             add_remark(path, f"its first row ({format_names(row)}) is read as data: if it names columns, header = true")
         yield line, row
         break
     yield from rows
 
 
-def _find_row_names(
-    rows: Iterator[tuple[int, list[str]]], num_names: int
-) -> tuple[Iterator[tuple[int, list[str]]], bool]:
-    """The rows, and whether they have names before the cells that a header names, beginning with 1."""
-    first = next(rows, None)
-    if first is None:
-        return iter(()), False
-    return chain([first], rows), bool(num_names) and len(first[1]) == num_names + 1 and first[1][0] == FIRST_ROW_NAME
+def _drop_empty_ends(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows, those of so many cells without the last one if it is empty."""
+    return ((line, row[:-1] if len(row) == width and not row[-1] else row) for line, row in rows)
+
+
+def _drop_repeated_headers(
+    path: Path, rows: Iterable[tuple[int, list[str]]], names: Sequence[str]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows without those that are the header again, as where files were written one behind the other."""
+    lines: list[int] = []
+    for line, row in rows:
+        if row == names:
+            lines.append(line)
+        else:
+            yield line, row
+    if lines:
+        rows_are = "1 row is" if len(lines) == 1 else f"{len(lines):,} rows are"
+        add_remark(path, f"{rows_are} the header again, and left out: the first in line {lines[0]:,}")
 
 
 def _check_row_widths(

@@ -9,10 +9,12 @@ from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.catalogs import catalog_problem
-from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
+from tfm.data.corpora.delimited import has_usual_names
+from tfm.data.corpora.dialects import find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header, places_by_names
+from tfm.data.corpora.tables.lines import has_row_names
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
 from tfm.data.formats.conll.layout import (
     COMMENT_MARK,
@@ -49,12 +51,14 @@ class DetectedColumns:
         is_sure: whether it is sure which they are.
         places: the places of those to read, that of the target last.
         with_lists: names of those with lists of texts.
+        has_repeated_names: whether a header names two of them alike, so that they are taken by number.
     """
 
     names: Sequence[str | int]
     is_sure: bool = True
     places: tuple[int, ...] = (0, 1)
     with_lists: frozenset[str] = frozenset()
+    has_repeated_names: bool = False
 
 
 def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str:
@@ -96,7 +100,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         return table + " }"
     columns = _choose_columns(detected, sources, target)
     lists = ', lists = "join"' if detected.with_lists.intersection(map(str, columns)) else ""
-    said = f"{table}, {_format_toml_columns(columns)}{lists} }}"
+    header = ", header = true" if detected.has_repeated_names else ""
+    said = f"{table}, {_format_toml_columns(columns)}{lists}{header} }}"
     if detected.is_sure:
         more = len(detected.names) > 2 and isinstance(detected.names[0], int)
         return f"{said} (its columns are 0 to {len(detected.names) - 1})" if more else said
@@ -179,8 +184,13 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     quoting = find_tsv_quoting(path) if format_ == "tsv" else find_csv_quoting(path, delimiter)
     rows = [row for _, row in islice(split_rows(path, delimiter, quoting), MAX_LINES_SAMPLED) if any(row)]
     first, others = (rows[0], rows[1:]) if rows else (["", ""], [])
-    if others and len(others[0]) == len(first) + 1 and others[0][0] == FIRST_ROW_NAME:
+    if others and has_row_names(first, others):
         first = ["", *first]
+    if has_usual_names(first) and len(first) > 1:
+        others = [row for row in others if row != first]
+    if has_usual_names(first) and len({*first}) < len(first):
+        places = places_by_names(first) or choose_places(others, len(first))
+        return DetectedColumns(range(len(first)), places=places, has_repeated_names=True)
     if not is_header(first, others):
         return DetectedColumns(range(len(first)), places=choose_places(rows, len(first)))
     return DetectedColumns(first, not first[0], places_by_names(first) or choose_places(others, len(first)))
