@@ -4,6 +4,7 @@ Every row has as many cells as the first: with a stray tab or comma, or without 
 of other columns.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -22,8 +23,10 @@ from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
 from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
+from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
+from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.lines import join_lines, open_lines
 
@@ -64,7 +67,7 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     if (table := find_word_table(path)) is not None and len(corpus.source_columns) == 1:
         sentence = f"its rows are words, and column {table.sentence} says of which sentence"
         add_remark(path, f'{sentence}: format = "conll" reads sentences')
-    quoting = corpus.quoting or find_csv_quoting(path, separator)
+    quoting = corpus.quoting or ("raw" if len(separator) > 1 else find_csv_quoting(path, separator))
     yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quoting_advice(separator))
 
 
@@ -113,7 +116,7 @@ def _read_columns(
     if len(names) > 1:
         kept = _drop_repeated_headers(path, kept, names)
     same_width = _check_row_widths(path, kept, len(names), remedy)
-    yield from _select_cells(path, same_width, places, len(corpus.source_columns))
+    yield from _select_cells(path, same_width, places, corpus)
 
 
 def has_usual_names(cells: Sequence[str]) -> bool:
@@ -171,12 +174,17 @@ def _check_row_widths(
 
 
 def _select_cells(
-    path: Path, rows: Iterable[tuple[int, list[str]]], places: Sequence[int], num_sources: int
+    path: Path, rows: Iterable[tuple[int, list[str]]], places: Sequence[int], corpus: CorpusConfig
 ) -> Iterator[Row]:
     """The cells of each row at some places, those of the source first and as one text."""
+    num_sources = len(corpus.source_columns)
     for number, (line, row) in enumerate(rows):
         try:
             cells = [join_lines(row[place]) for place in places]
+            if (problem := next(filter(None, map(_json_cell_problem, cells)), None)) is not None:
+                raise DataError(problem, file=path, line=line)
+            if is_undecided(corpus.target, cells[num_sources]):
+                add_remark(path, UNDECIDED_REMARK)
             if DATABASE_NULL in cells:
                 add_remark(path, f"cells that are {DATABASE_NULL}, as databases write null, are read as text")
             if number == 0 and (with_list := [cell for cell in cells if PYTHON_LIST.fullmatch(cell)]):
@@ -185,6 +193,20 @@ def _select_cells(
             problem = f"has {format_count(len(row), 'column')}, but column {max(places) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None
         yield tuple(cells) if num_sources == 1 else (join_cells(cells[:num_sources]), *cells[num_sources:])
+
+
+def _json_cell_problem(cell: str) -> str | None:
+    """Why a cell is no text or label, but JSON that Label Studio wrote; None if it is one."""
+    if not cell.startswith(('[{"', '{"choices"')):
+        return None
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict):
+        return f"a cell holds several labels ({cell:.60}), and a text has one: write one name for them"
+    problem = spans_problem(value)
+    return None if problem is None else f"a cell {problem}"
 
 
 def _column_index(path: Path, names: Sequence[str], column: str) -> int:

@@ -13,6 +13,8 @@ COMMENT_MARK = "#"
 FIRST_ROW_NAME = "1"
 """R's name of the first row, if it has no other."""
 QUOTED_TEXT = re.compile(r'"(?:[^"]|"")*+"')
+LONG_DELIMITERS = (" ||| ", " +++$+++ ", "::")
+"""Delimiters of several characters, as fast_align and published dialogues have them."""
 MAX_COMMENT_LINES = 1000
 MAX_LINES_SAMPLED = 200
 
@@ -56,6 +58,8 @@ def _num_differing(comments: Sequence[str], first_row: str, delimiters: Sequence
 
 
 def _num_cells(line: str, delimiter: str) -> int:
+    if len(delimiter) > 1:
+        return line.count(delimiter) + 1
     try:
         return len(next(csv.reader([line], delimiter=delimiter), []))
     except csv.Error:
@@ -63,17 +67,29 @@ def _num_cells(line: str, delimiter: str) -> int:
 
 
 def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
-    """Whether quotation marks around cells have a space before them, as people type them: "a", "b"."""
+    """Whether each row below the first has a space behind each delimiter, and quotation marks behind one: "a", "b"."""
     mark = re.escape(delimiter)
     cell = rf'(?: *"(?:[^"]|"")*+" *|(?! *")[^{mark}]*+)'
     line_of_cells = re.compile(f"{cell}(?:{mark}{cell})*+")
     is_one = False
-    for line in islice(open_lines(path), MAX_LINES_SAMPLED):
-        if f'{delimiter} "' in line:
-            if line_of_cells.fullmatch(line) is None:
-                return False
-            is_one |= f'{delimiter} ""' in QUOTED_TEXT.sub('""', line)
+    for line in islice(open_lines(path), 1, MAX_LINES_SAMPLED):
+        if f'{delimiter} "' in line and line_of_cells.fullmatch(line) is None:
+            return False
+        plain = QUOTED_TEXT.sub('""', line)
+        if delimiter in plain.replace(f"{delimiter} ", ""):
+            return False
+        is_one |= f'{delimiter} ""' in plain
     return is_one
+
+
+def find_long_delimiter(path: Path) -> str | None:
+    """The delimiter of several characters that each of the first lines has as often; None if there is none."""
+    lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
+    for mark in LONG_DELIMITERS:
+        counts = {line.count(mark) for line in lines}
+        if len(counts) == 1 and 0 not in counts:
+            return mark
+    return None
 
 
 def row_width(first: Sequence[str], others: Sequence[Sequence[str]]) -> int:

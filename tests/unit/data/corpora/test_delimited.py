@@ -295,3 +295,23 @@ def test_quotation_marks_behind_a_space_are_those_of_csv(tmp_path: Path) -> None
     assert any("spaces before cells are left out" in each for each in remarks(tmp_path / "a.csv", text))
     kept = 'text,label\na, "b" c\n'
     assert read(tmp_path / "a.csv", kept) == [("a", ' "b" c')]
+
+
+def test_a_delimiter_of_several_characters(tmp_path: Path) -> None:
+    text = 'A "dog" ||| Ein Hund\nNo | no ||| Nein\n'
+    assert read(tmp_path / "a.csv", text, delimiter=" ||| ", **BY_NUMBER) == [
+        ('A "dog"', "Ein Hund"),
+        ("No | no", "Nein"),
+    ]
+    with pytest.raises(ValueError, match="has several characters, so that cells are raw"):
+        read(tmp_path / "a.csv", delimiter="::", quoting="double")
+
+
+def test_spans_and_several_labels_of_label_studio_in_cells_are_named(tmp_path: Path) -> None:
+    """They were classes, each text of its own."""
+    span = '[{""start"":0,""end"":3,""text"":""Ann"",""labels"":[""PER""]}]'
+    with pytest.raises(DataError, match=r"line 3: a cell holds spans of entities .*spans_to_conll"):
+        read(tmp_path / "a.csv", f'text,label\nNo,\nAnn sleeps,"{span}"\n')
+    with pytest.raises(DataError, match="line 2: a cell holds several labels"):
+        read(tmp_path / "a.csv", 'text,label\nA,"{""choices"":[""x"",""y""]}"\n')
+    assert read(tmp_path / "a.csv", "text,label\nA,[{x\n") == [("A", "[{x")]
