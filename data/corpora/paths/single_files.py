@@ -32,13 +32,15 @@ from tfm.data.formats.conll.layout import (
     number_column_problem,
 )
 from tfm.data.formats.conll.word_table import find_word_table
+from tfm.data.formats.conllu import NUM_COLUMNS
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
 
 FORMAT_BY_EXTENSION = {
     "csv": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl",
-    "parquet": "parquet", "conllu": "conllu", "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
+    "parquet": "parquet", "conllu": "conllu", "cupt": "conllu",
+    "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
     "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
 }  # fmt: skip
 """By the ending of a name."""
@@ -84,6 +86,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     try:
         format_ = format_ or _detect_content_format(path)
+        if format_ == "conll" and _is_conll_x(path):
+            format_ = "conllu"
         if format_ in ("csv", "tsv") and find_word_table(path) is not None:
             format_ = "conll"
         if format_ == "tsv" and _has_word_per_line(path):
@@ -105,10 +109,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     table = f'{{ format = "{format_}", path = "{path}"'
     if long_delimiter is not None:
         table += f', delimiter = "{long_delimiter}"'
-    if format_ == "conll" and detect_layout(path).has_arguments:
-        return table + ", source = 3, target = 4 } (its columns are those of CoNLL-2012)"
-    if format_ == "conll" and number_column_problem(path, detect_layout(path)) is not None:
-        return table + ", source = 1 }"
+    if format_ == "conll":
+        return table + _conll_columns(path)
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
     columns = _choose_columns(detected, sources, target)
@@ -121,6 +123,16 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         more = len(detected.names) > 2 and isinstance(detected.names[0], int)
         return f"{said} (its columns are 0 to {len(detected.names) - 1})" if more else said
     return f"{said}, or {_format_toml_columns([*map(detected.names.index, columns)])} if its first row is not a header"
+
+
+def _conll_columns(path: Path) -> str:
+    """The end of a table for a file of columns: which of them are read, if not the first and the last."""
+    layout = detect_layout(path)
+    if layout.is_conll_2009:
+        return ", source = 1, target = 4 } (its columns are those of CoNLL-2009)"
+    if layout.has_arguments:
+        return ", source = 3, target = 4 } (its columns are those of CoNLL-2012)"
+    return " }" if number_column_problem(path, layout) is None else ", source = 1 }"
 
 
 def _choose_columns(found: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:
@@ -163,6 +175,13 @@ def _detect_content_format(path: Path) -> str:
     if filled and all("\t" in line for line in filled):
         return "tsv"
     return "csv" if filled and find_long_delimiter(path) is not None else "text"
+
+
+def _is_conll_x(path: Path) -> bool:
+    """Whether a file has the ten columns of CoNLL-X, which are those of CoNLL-U: numbers of words and of heads."""
+    words = (line for line in open_lines(path) if line.strip() and not line.startswith(MARKS))
+    rows = [line.split("\t") for line in islice(words, MAX_LINES_SAMPLED)]
+    return bool(rows) and all(len(row) == NUM_COLUMNS and row[0].isdecimal() and row[6].isdecimal() for row in rows)
 
 
 def _have_class_labels(lines: Sequence[str]) -> bool:

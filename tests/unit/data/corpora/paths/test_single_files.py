@@ -136,6 +136,15 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "client_id\tpath\tsentence\n" + "".join(f"a{n}\tb_{n}.mp3\tA dog {n}\n" for n in range(4)),
         [("", f"A dog {n}") for n in range(4)],
     ),
+    "x.conll": (
+        "1\tZij\tzij\tPron\tPron\t_\t2\tsu\t_\t_\n2\tzag\tzie\tV\tV\t_\t0\tROOT\t_\t_\n\n",
+        [("Zij zag", "Pron V")],
+    ),
+    "2009.conll": (
+        "1\tAnn\tann\tann\tNNP\tNNP\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\n\n"
+        "1\tSee\tsee\tsee\tVB\tVB\t_\t_\t0\t0\tROOT\tROOT\tY\tsee.01\tA0\n\n",
+        [("Ann", "NNP"), ("See", "VB")],
+    ),
     "docstart.txt": ("-DOCSTART- -X- -X-\n\nEU NNP B-NP\nsays VBZ -X-\n\n", [("EU says", "B-NP -X-")]),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
