@@ -100,7 +100,7 @@ class CorpusConfig(BaseModel):
         "may be empty or contain a space) or, as target of a test set, its references; none: refused",
     )
     delimiter: str | None = Field(
-        None, description="csv: what is between cells; none: what the file has, a comma, tab, semicolon or |"
+        None, description="csv: what is between cells, several characters too (' ||| '); none: what the file has"
     )
     quoting: Quoting | None = Field(
         None,

@@ -27,6 +27,7 @@ ROWS_PER_SIZE_CHECK = 16
 PROBLEMS_BY_MAGIC: Mapping[bytes, str] = {
     b"PAR1": 'is Parquet: set format = "parquet"',
     b"ARROW1": "is an Arrow file (Feather): write it as Parquet or CSV, as by pandas.read_feather(FILE).to_parquet",
+    b"\xff\xff\xff\xff": "is a stream of Arrow, as `datasets` writes it: set data.path to the folder that it is in",
     b"FEA1": "is Feather: write it as Parquet or CSV, as by pandas.read_feather(FILE).to_parquet",
     b"%PDF-": "is a PDF: save its text, in UTF-8, and give that",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "is a document of an office of before 2007: save it as CSV or text in UTF-8",

@@ -14,6 +14,8 @@ MAX_FILE_BYTES = 16 * 2**20
 MAX_LOG_BYTES = 2**30
 MAX_LINE_BYTES = 2**16
 MIN_FILE_AGE_NS = 2_000_000_000
+GIT_LFS_BEGIN = b"version https://git-lfs.github.com/spec/v1\n"
+GIT_LFS_PROBLEM = "is a pointer of Git LFS, and its file was not downloaded: run `git lfs pull` in its folder"
 
 
 def open_regular_file(file: Path, *, displayed_path: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
@@ -25,7 +27,7 @@ def open_regular_file(file: Path, *, displayed_path: Path | None = None, follow_
         follow_symlinks: whether a symbolic link at this name is followed; links above it are.
 
     Raises:
-        DataError: it is not a regular file, or a link that is not to be followed.
+        DataError: it is not a regular file, a link that is not to be followed, or a pointer of Git LFS.
         OSError: it cannot be opened.
     """
     status = os.stat(file, follow_symlinks=follow_symlinks)  # to open a device may already have an effect
@@ -33,6 +35,9 @@ def open_regular_file(file: Path, *, displayed_path: Path | None = None, follow_
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_symlinks else os.O_NOFOLLOW)
         stream = os.fdopen(os.open(file, flags), "rb")
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            if os.pread(stream.fileno(), len(GIT_LFS_BEGIN), 0) == GIT_LFS_BEGIN:
+                stream.close()
+                raise DataError(GIT_LFS_PROBLEM, file=displayed_path or file)
             return stream
         stream.close()
     raise DataError("is not a regular file", file=displayed_path or file)

@@ -19,9 +19,9 @@ from typing import cast
 
 from tfm.data.compression.streams import ShortReadStream, XzStream
 from tfm.data.errors import DataError, ExportableFileError, format_names
+from tfm.data.safe_files import GIT_LFS_BEGIN, GIT_LFS_PROBLEM
 
 ZIP_ENCRYPTED_FLAG = 0x1
-MAX_MAGIC_BYTES = 10
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,12 @@ def decompress(compressed: BufferedReader, path: Path) -> Iterator[BufferedIOBas
         path: its name, for its ending and for messages.
 
     Raises:
-        DataError: it is damaged, or a zip archive of several files.
+        DataError: it is damaged, a zip archive of several files, or a pointer of Git LFS.
     """
-    kind = COMPRESSIONS.get(path.suffix)
+    kind, head = COMPRESSIONS.get(path.suffix), compressed.peek(len(GIT_LFS_BEGIN))
+    if head.startswith(GIT_LFS_BEGIN):
+        raise ExportableFileError(GIT_LFS_PROBLEM, file=path)
     if kind is None:
-        head = compressed.peek(MAX_MAGIC_BYTES)
         kind = next((each for each in COMPRESSIONS.values() if re.match(each.magic, head)), None)
     if kind is None:
         yield compressed

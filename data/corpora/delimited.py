@@ -4,13 +4,14 @@ Every row has as many cells as the first: with a stray tab or comma, or without 
 of other columns.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.corpora.dialects import (
-    FIRST_ROW_NAME,
+    MAX_ROWS_SAMPLED,
     drop_blank_rows,
     find_csv_quoting,
     find_delimiter,
@@ -21,15 +22,18 @@ from tfm.data.corpora.markup import check_lines, line_end_problem
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
+from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
+from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
+from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.lines import join_lines, open_lines
 
 HEADER_NAMES = frozenset(
-    "text texts sentence sentences label labels class category sentiment source target src tgt trg input output "
-    "question answer context title body article document summary word words form lemma features feats tags "
-    "pronunciation phonemes reference hypothesis "
+    "id index text texts sentence sentences label labels class category sentiment source target src tgt trg input "
+    "output question answer context title body article document summary word words form lemma features feats "
+    "tags pronunciation phonemes reference hypothesis "
     "english german french spanish italian russian chinese japanese arabic hindi".split()
 )
 """Usual names of columns: a first row of such cells is one of names."""
@@ -63,7 +67,7 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     if (table := find_word_table(path)) is not None and len(corpus.source_columns) == 1:
         sentence = f"its rows are words, and column {table.sentence} says of which sentence"
         add_remark(path, f'{sentence}: format = "conll" reads sentences')
-    quoting = corpus.quoting or find_csv_quoting(path, separator)
+    quoting = corpus.quoting or ("raw" if len(separator) > 1 else find_csv_quoting(path, separator))
     yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quoting_advice(separator))
 
 
@@ -92,10 +96,16 @@ def _read_columns(
                 names = row
                 break
             num_blank += 1
-    rows, has_row_names = _find_row_names(rows, len(names))
-    if has_row_names:
-        add_remark(path, "its header has no name for the first column, which has the names of rows, as R writes them")
-        names = ["", *names]
+    sample = list(islice(rows, MAX_ROWS_SAMPLED))
+    rows = chain(sample, rows)
+    if names and (cells := [row for _, row in sample if row not in BLANK_ROWS]):
+        if has_empty_ends(names, cells):
+            add_remark(path, "a delimiter ends each row below its header, and is left out")
+            rows = _drop_empty_ends(rows, len(names) + 1)
+        elif has_row_names(names, cells):
+            text = "its header has no name for the first column, which has the names of rows, as R writes them"
+            add_remark(path, text)
+            names = ["", *names]
     places = [
         _column_index(path, [] if _has_numbered_columns(corpus) else names, each) for each in column_names(corpus)
     ]
@@ -103,8 +113,16 @@ def _read_columns(
         rows = _with_header_remark(path, rows, places)
     has_blank = len(names) > 1 or max(places) > 0
     kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
+    if len(names) > 1:
+        kept = _drop_repeated_headers(path, kept, names)
     same_width = _check_row_widths(path, kept, len(names), remedy)
-    yield from _select_cells(path, same_width, places, len(corpus.source_columns))
+    yield from _select_cells(path, same_width, places, corpus)
+
+
+def has_usual_names(cells: Sequence[str]) -> bool:
+    """Whether cells are usual names of columns alone."""
+    names = {cell.strip().lower() for cell in cells} - {""}
+    return bool(names) and HEADER_NAMES.issuperset(names)
 
 
 def _with_header_remark(
@@ -112,25 +130,35 @@ def _with_header_remark(
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows, with a remark if the first seems to name the columns that are read as data."""
     for line, row in rows:
-        cells = [row[place].strip().lower() for place in places if place < len(row)]
+        cells = [row[place] for place in places if place < len(row)]
         if row in BLANK_ROWS:
             yield line, row
             continue
-        if cells and HEADER_NAMES.issuperset(cells) and len({*cells}) == len(cells):
+        if has_usual_names(cells) and len({*cells}) == len(cells):
             add_remark(path, f"its first row ({format_names(row)}) is read as data: if it names columns, header = true")
         yield line, row
         break
     yield from rows
 
 
-def _find_row_names(
-    rows: Iterator[tuple[int, list[str]]], num_names: int
-) -> tuple[Iterator[tuple[int, list[str]]], bool]:
-    """The rows, and whether they have names before the cells that a header names, beginning with 1."""
-    first = next(rows, None)
-    if first is None:
-        return iter(()), False
-    return chain([first], rows), bool(num_names) and len(first[1]) == num_names + 1 and first[1][0] == FIRST_ROW_NAME
+def _drop_empty_ends(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows, those of so many cells without the last one if it is empty."""
+    return ((line, row[:-1] if len(row) == width and not row[-1] else row) for line, row in rows)
+
+
+def _drop_repeated_headers(
+    path: Path, rows: Iterable[tuple[int, list[str]]], names: Sequence[str]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows without those that are the header again, as where files were written one behind the other."""
+    lines: list[int] = []
+    for line, row in rows:
+        if row == names:
+            lines.append(line)
+        else:
+            yield line, row
+    if lines:
+        rows_are = "1 row is" if len(lines) == 1 else f"{len(lines):,} rows are"
+        add_remark(path, f"{rows_are} the header again, and left out: the first in line {lines[0]:,}")
 
 
 def _check_row_widths(
@@ -146,12 +174,17 @@ def _check_row_widths(
 
 
 def _select_cells(
-    path: Path, rows: Iterable[tuple[int, list[str]]], places: Sequence[int], num_sources: int
+    path: Path, rows: Iterable[tuple[int, list[str]]], places: Sequence[int], corpus: CorpusConfig
 ) -> Iterator[Row]:
     """The cells of each row at some places, those of the source first and as one text."""
+    num_sources = len(corpus.source_columns)
     for number, (line, row) in enumerate(rows):
         try:
             cells = [join_lines(row[place]) for place in places]
+            if (problem := next(filter(None, map(_json_cell_problem, cells)), None)) is not None:
+                raise DataError(problem, file=path, line=line)
+            if is_undecided(corpus.target, cells[num_sources]):
+                add_remark(path, UNDECIDED_REMARK)
             if DATABASE_NULL in cells:
                 add_remark(path, f"cells that are {DATABASE_NULL}, as databases write null, are read as text")
             if number == 0 and (with_list := [cell for cell in cells if PYTHON_LIST.fullmatch(cell)]):
@@ -160,6 +193,20 @@ def _select_cells(
             problem = f"has {format_count(len(row), 'column')}, but column {max(places) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None
         yield tuple(cells) if num_sources == 1 else (join_cells(cells[:num_sources]), *cells[num_sources:])
+
+
+def _json_cell_problem(cell: str) -> str | None:
+    """Why a cell is no text or label, but JSON that Label Studio wrote; None if it is one."""
+    if not cell.startswith(('[{"', '{"choices"')):
+        return None
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict):
+        return f"a cell holds several labels ({cell:.60}), and a text has one: write one name for them"
+    problem = spans_problem(value)
+    return None if problem is None else f"a cell {problem}"
 
 
 def _column_index(path: Path, names: Sequence[str], column: str) -> int:

@@ -6,26 +6,27 @@ A recipe says it by `delimiter` and `quoting`; else the file does, and what was 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.corpora.remarks import add_remark
+from tfm.data.corpora.tables.lines import FIRST_ROW_NAME, row_width, spaced_quotes_follow, table_lines
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
 
-QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*"')
+QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*+"')
 ESCAPED_FIELD = re.compile(r'"(?:[^"\\]|\\["\\])*"')
 CR_PLACEHOLDER = "\udc0d"
 """Stands for a carriage return while `csv` reads, which takes one outside of quotation marks for an error. It is half a
 surrogate pair, which no file in UTF-8 has."""
 ESCAPES_REMARK = 'backslashes are read as escapes (quoting = "backslash")'
-FIRST_ROW_NAME = "1"
-"""R's name of the first row, if it has no other."""
 SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 """A first line that says the delimiter, as spreadsheets read it."""
-DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
-DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",")
+DELIMITERS = {
+    ",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars", "^": "carets", "~": "tildes", ":": "colons",
+}  # fmt: skip
+DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",", "^", "~", ":")
 """Without a header, the delimiter that texts have least often is tried first."""
 MAX_ROWS_SAMPLED = 200
 NumberedRows = Iterator[tuple[int, list[str]]]
@@ -38,7 +39,7 @@ def split_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
         DataError: naming the line; a quotation mark is missing or out of place.
     """
     if quoting == "raw":
-        return ((number, line.split(delimiter)) for number, line in enumerate(open_lines(path), 1))
+        return ((number, line.split(delimiter)) for number, line in table_lines(path, [delimiter]))
     return _quoted_rows(path, delimiter, quoting)
 
 
@@ -53,7 +54,7 @@ def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> st
     Returns:
         That of a first line `sep=;`, else one of `DELIMITERS`; a comma if none fits.
     """
-    if (said := SEPARATOR_LINE.fullmatch(next(open_lines(path), ""))) is not None:
+    if (said := SEPARATOR_LINE.fullmatch(next(open_lines(path), "").strip('"'))) is not None:
         add_remark(path, f"cells are read as separated by {said[1]!r}, as its first line says")
         return said[1]
     for delimiter in DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY:
@@ -84,10 +85,10 @@ def find_tsv_quoting(path: Path) -> Quoting:
     """
     is_quoted, is_even, width = False, True, 0
     is_doubled = is_escaped = True
-    for number, line in enumerate(open_lines(path), 1):
+    for place, (number, line) in enumerate(table_lines(path, ["\t"])):
         cells = line.split("\t")
-        if number == 2 and len(cells) == width + 1 and cells[0] == f'"{FIRST_ROW_NAME}"':
-            width += 1  # R names the rows, and has no name for the column of their names
+        if place == 1 and len(cells) == width + 1 and (cells[0] == f'"{FIRST_ROW_NAME}"' or not cells[-1]):
+            width += 1  # R has no name for the column of names of rows, and others end rows with a tab
         width = width or len(cells)
         is_even &= len(cells) == width or not line
         for cell in cells:
@@ -123,8 +124,7 @@ def _splits_into_columns(path: Path, delimiter: str, columns: Sequence[str], *, 
         except DataError:
             return False
     rows = [row for row in rows if row]
-    has_row_names = len(rows) > 1 and len(rows[1]) == len(rows[0]) + 1 and rows[1][0] == FIRST_ROW_NAME
-    if not rows or any(len(row) != len(rows[0]) + has_row_names for row in rows[1:]):
+    if not rows or {*map(len, rows[1:])} - {row_width(rows[0], rows[1:])}:
         return False
     if is_headed:
         return {*columns} <= {*rows[0]}
@@ -135,8 +135,10 @@ def _has_uniform_width(path: Path, delimiter: str, quoting: Quoting) -> bool:
     """Whether a whole file is read so without an error, each row with as many cells as the first."""
     try:
         rows = (row for _, row in _quoted_rows(path, delimiter, quoting) if row)
-        width = len(next(rows, []))
-        return all(len(row) == width for row in rows)
+        first = next(rows, [])
+        sample = list(islice(rows, MAX_ROWS_SAMPLED))
+        width = row_width(first, sample)
+        return all(len(row) == width for row in chain(sample, rows))
     except DataError:
         return False
 
@@ -154,27 +156,30 @@ def _are_all_quotes_escaped(path: Path, delimiter: str) -> bool:
 
 def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    size = 0
+    size = above = 0
 
     def quoted_lines() -> Iterator[str]:
-        nonlocal size
-        for number, line in enumerate(open_lines(path), 1):
-            size += len(line) + 1
+        nonlocal size, above
+        for place, (number, line) in enumerate(table_lines(path, [delimiter]), 1):
+            size, above = size + len(line) + 1, number - place
             if size > MAX_LINE_BYTES:  # quotation marks may join lines without end
                 problem = f"its row is longer than {MAX_LINE_BYTES:,} characters; is a quotation mark missing?"
                 raise DataError(problem, file=path, line=number)
             yield line.replace("\r", CR_PLACEHOLDER) + "\n"
 
     escape = "\\" if quoting == "backslash" else None
-    table = csv.reader(quoted_lines(), strict=True, delimiter=delimiter, escapechar=escape)
+    is_spaced = spaced_quotes_follow(path, delimiter)
+    if is_spaced:
+        add_remark(path, "spaces before cells are left out, as they are before quotation marks")
+    table = csv.reader(quoted_lines(), strict=True, delimiter=delimiter, escapechar=escape, skipinitialspace=is_spaced)
     try:
         for row in table:
             size = 0
             if table.line_num == 1 and SEPARATOR_LINE.fullmatch(delimiter.join(row)):
                 continue
-            yield table.line_num, [cell.replace(CR_PLACEHOLDER, "\r") for cell in row]
+            yield table.line_num + above, [cell.replace(CR_PLACEHOLDER, "\r") for cell in row]
     except csv.Error as error:
-        raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num) from None
+        raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num + above) from None
 
 
 def drop_blank_rows(

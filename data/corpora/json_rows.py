@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.corpora.references import Row
+from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names, join_cells
+from tfm.data.corpora.tables.structures import (
+    UNDECIDED_REMARK,
+    array_item_problem,
+    is_undecided,
+    rejected_problem,
+    value_problem,
+    whole_document_problem,
+)
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, format_names
+from tfm.data.errors import DataError, ExportableFileError, format_names
 from tfm.data.formats.class_labels import FLOATS_REMEDY, ClassNames, class_name, holds_text, unused_names_problem
-from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
 
 READ_BLOCK_CHARACTERS = 1 << 20
@@ -39,9 +47,17 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: ClassNames | None =
         DataError: naming the line, or the number of the object in the array.
     """
     for number, row in _iterate_items(path, column_names(corpus)):
-        if number == 1 and (problem := table_orientation_problem(row)) is not None:
+        if number == 1 and (problem := table_orientation_problem(row) or _document_problem(path, row, corpus)):
             raise DataError(problem, file=path)
+        if (problem := rejected_problem(row)) is not None:
+            raise DataError(problem, file=path, line=number)
         yield _make_row(row, corpus, path, number, class_names or {})
+
+
+def _document_problem(path: Path, row: object, corpus: CorpusConfig) -> str | None:
+    """The same of a file whose first row does not have the columns that are read."""
+    names = {each.split(".")[0] for each in column_names(corpus)}
+    return None if isinstance(row, dict) and names <= {*row} else whole_document_problem(path)
 
 
 def first_rows(path: Path, max_rows: int) -> list[Mapping[str, object]]:
@@ -110,6 +126,8 @@ def _line_items(path: Path) -> Iterator[tuple[int, object]]:
             try:
                 row = _DECODER.decode(line)
             except (ValueError, RecursionError) as error:
+                if number == 1 and (problem := whole_document_problem(path)) is not None:
+                    raise ExportableFileError(problem, file=path) from None
                 remedy = ""
                 if number == 1 and isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip()):
                     remedy = "; if objects go over several lines, put each on one, as by jq -c . FILE"
@@ -122,7 +140,7 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
 
     begin: where its `[` is. is_wrapped: whether the array is in an object.
     """
-    text, place, number, is_whole, is_inside = "", 0, 1, False, False
+    text, place, number, is_whole, is_inside, is_first_block = "", 0, 1, False, False, True
     with open_maybe_compressed(path) as stream:
         decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         while not is_whole:
@@ -132,6 +150,7 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
                 text = text[place:] + decode(block, is_whole)
             except UnicodeDecodeError as error:
                 raise DataError(f"not UTF-8 ({error.reason}); convert it to UTF-8", file=path) from None
+            is_first_block = not is_inside
             place, is_inside = (0 if is_inside else begin + 1), True
             while True:
                 place = _skip_separators(text, place)
@@ -151,8 +170,9 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
             if place < len(text) and text[place] != "{":
                 break
         if text[place : place + 1] in ("[", '"'):
-            problem = f"item {number} is {'an array' if text[place] == '[' else 'a text'}, and a row must be an object"
-            raise DataError(f"{problem} with a name for each value", file=path)
+            raise ExportableFileError(
+                array_item_problem(text, place, number, begin if is_first_block else None), file=path
+            )
         if text[place : place + 1] != "]":
             raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
         rest = text[place + 1 :].encode() + stream.read(READ_BLOCK_CHARACTERS)
@@ -209,6 +229,8 @@ def _make_row(record: object, corpus: CorpusConfig, path: Path, line_number: int
         if corpus.classes and holds_text(value):
             raise DataError(unused_names_problem(column), file=path, line=line_number)
         cell = _value_to_text_or_texts(value, column, path, line_number, corpus.classes or class_names.get(column, ()))
+        if is_undecided(column, cell):
+            add_remark(path, UNDECIDED_REMARK)
         texts += cell_references(cell, column, corpus, path, line_number)
     return join_cells(sources), *texts
 
@@ -244,7 +266,7 @@ def _value_to_text_or_texts(
         classes: integers and truth values stand for classes that are called so, or have no names if there are none of
             these. None: they are refused, as in a source without names.
     """
-    if (problem := spans_problem(value)) is not None:
+    if isinstance(value, list | dict) and (problem := value_problem(column, value)) is not None:
         raise DataError(f"{column!r} {problem}", file=path, line=line)
     if isinstance(value, list):
         return [_value_to_text(each, column, path, line, classes) for each in value]

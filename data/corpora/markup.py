@@ -47,6 +47,18 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r"(WEBVTT\b.*\n|1\n(?=[0-9:]+[,.]))(.*\n)*?[0-9:]+[,.][0-9]{3} --> "): (
         "is subtitles with their times: write the text of each, one a line, into a file"
     ),
+    re.compile(rf"\[Script Info\]|(\{{[0-9]+\}}\{{[0-9]+\}}.*{EOL}){{2}}|(\[[0-9]+:[0-9.:]+\].*{EOL}){{2}}"): (
+        "is subtitles or lyrics with their times: write the text of each, one a line, into a file"
+    ),
+    re.compile(r'File type = "ooTextFile|@UTF8\n@|@Begin\n'): (
+        "is a transcript with times and codes (Praat's TextGrid, CHAT): write its texts, one a line, into a file"
+    ),
+    re.compile(r"# Sentence pair \([0-9]+\) source length"): (
+        "is what GIZA++ aligned: give the two files of texts that it was made of"
+    ),
+    re.compile(rf"([0-9]+ [0-9]+ [0-9]+ [SP]( [0-9.]+)?{EOL}){{2}}|([0-9]+[-?][0-9]+( [0-9]+[-?][0-9]+)+{EOL}){{2}}"): (
+        "holds links of words by their numbers, not texts: give it to tfm align or training.guided_alignment"
+    ),
 }
 """Why a file whose first lines match is no text a line, and what to do."""
 

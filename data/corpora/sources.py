@@ -19,8 +19,9 @@ from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
+from tfm.data.corpora.tables.structures import audio_remark
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, format_count
+from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
 from tfm.data.formats.class_labels import ClassNames, unused_names_problem
@@ -183,7 +184,15 @@ def _read_files(
 ) -> RowIterator:
     """The rows of a format that is read file by file."""
     for path in corpus_files(corpus, online=online):
-        yield from read_file(path, corpus)
+        yield from _with_audio_remark(path, read_file(path, corpus))
+
+
+def _with_audio_remark(path: Path, rows: RowIterator) -> RowIterator:
+    """The rows, with a remark if the first source is the name of a recording."""
+    first = list(islice(rows, 1))
+    if first and (text := audio_remark(first[0][0])) is not None:
+        add_remark(path, text)
+    return chain(first, rows)
 
 
 def _read_parquet(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> RowIterator:
@@ -211,12 +220,15 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
         read_file = FILE_READERS[split.kind]
         if corpus.classes and split.kind not in FORMATS_WITH_INTEGER_LABELS:
             raise DataError(unused_names_problem(corpus.target), file=path)
+        if split.merged_folders:
+            text = f"files of the same name in its folders {format_names(split.merged_folders)} are read as one set"
+            add_remark(path, f"{text}; for one of them set path to it, as {Path(path) / split.merged_folders[0]}")
         if split.separator:
             read_file = partial(read_csv, separator=split.separator)
         elif split.class_names and split.kind in FORMATS_WITH_INTEGER_LABELS:
             read_file = partial(read_file, class_names=split.class_names)
         for file in split.files:
-            yield from read_file(file, corpus)
+            yield from _with_audio_remark(file, read_file(file, corpus))
         return
     with huggingface.corruption_as_data_error(path, "whole dataset"):
         tables = split.with_format("arrow").iter(batch_size=1000)

@@ -18,6 +18,7 @@ from tfm.data.corpora.paths.split_names import (
     is_family_member,
     is_split_name,
     split_name_family,
+    training_name_rank,
 )
 from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
@@ -197,7 +198,7 @@ def _find_corpora_at_path(
             corpora[TRAIN_NAME] = corpora.pop(only)
     if TRAIN_NAME not in corpora:
         wanted = (
-            f"a split {TRAIN_NAME!r}"
+            f"a split {TRAIN_NAME!r}" + _hub_splits_hint(config.path, hub_splits)
             if hub_splits or not os.path.isdir(folder)  # a set of the hub may have no split
             else _train_file_names(config) + found_files_hint(folder, files, config.source, config.target)
         )
@@ -240,10 +241,31 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             raise
         if _only_training_pair_name(config, files) is not None:
             return ()
-        there = found_files_hint(Path(config.path), files, config.source, config.target)
+        there = found_files_hint(Path(config.path), files, config.source, config.target) or _training_file_hint(config)
         raise DataError(
             f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error
+
+
+def _hub_splits_hint(path: str, splits: Sequence[str]) -> str:
+    """Name the splits of a dataset and the key that would take the one for training; empty if there are none."""
+    if not splits:
+        return ""
+    table = f'{{ format = "huggingface", path = "{path}", split = "{min(splits, key=training_name_rank)}" }}'
+    return f"; it has {format_names(splits)}: name those for training, as data.train = {table}"
+
+
+def _training_file_hint(config: DataConfig) -> str:
+    """Name the only file of a folder, or the first for training, and the corpus that it is; empty if there is none."""
+    paths = [path for path in sorted(Path(str(config.path)).iterdir()) if path.is_file() and path.suffix != ".md"]
+    found = [path for path in paths if training_name_rank(path.name) == 0] or paths[: int(len(paths) == 1)]
+    if not found:
+        return ""
+    try:
+        corpus = suggest_corpus_table(found[0], split_columns(config.source), config.target)
+    except DataError as error:
+        return f"; {error}"
+    return f"; for {found[0].name} set data.train = {corpus}"
 
 
 def _train_file_names(config: DataConfig) -> str:

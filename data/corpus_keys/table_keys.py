@@ -20,6 +20,8 @@ FORMATS_BY_KEY = {
     "inline_tags": ("tmx", "xliff"),
 }
 """The formats that each key is for."""
+DELIMITER_PATTERN = re.compile(r'[^\r\n"\\ ]|[^\r\n"\\]*[^\s"\\][^\s"\\][^\r\n"\\]*')
+"""One character, or several: a comma with a space is none of these, as quotation marks may stand behind it."""
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "parquet", "huggingface")
 """The formats whose rows have a cell for each column, so that several can be the source."""
 UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (
@@ -48,8 +50,12 @@ def table_keys_problem(corpus: Any) -> str | None:
         if getattr(corpus, key) is not None and corpus.format not in formats:
             format_names = " and ".join(formats)
             return f'`{key}` is for format {format_names}, not for "{corpus.format}": remove it'
-    if corpus.delimiter is not None and (len(corpus.delimiter) != 1 or corpus.delimiter in '\r\n"\\ '):
-        return f"`delimiter` is {corpus.delimiter!r}, and must be one character that separates cells"
+    if corpus.delimiter is not None and not DELIMITER_PATTERN.fullmatch(corpus.delimiter):
+        return (
+            f"`delimiter` is {corpus.delimiter!r}, and must be one character that separates cells, or several, as |||"
+        )
+    if len(corpus.delimiter or "") > 1 and corpus.quoting not in (None, "raw"):
+        return f"`delimiter` {corpus.delimiter!r} has several characters, so that cells are raw: remove `quoting`"
     for each in corpus.filters or ():
         if not re.fullmatch(r"[^=!]+!?=.*", each, re.DOTALL):
             return f'`filters`: "{each}" is not a filter: write NAME=VALUE or NAME!=VALUE'

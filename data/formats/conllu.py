@@ -38,17 +38,23 @@ def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " "
             (head) is asked for, and of a file whose words, or lemmas that are the target, are all `_`.
     """
     words: list[list[str]] = []
-    size = 0
+    size = last_id = 0
     _check_has_text(path, columns[-1])
     for number, line in enumerate(open_lines(path), 1):
         if line.startswith("#"):
             continue
-        size = size + len(line) if line else 0
+        is_blank = not line.strip()
+        size = 0 if is_blank else size + len(line)
         if size > MAX_LINE_BYTES:
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
-        if line:
-            words += _parse_word(line, columns, space_replacement, path, number)
+        if not is_blank:
+            found = _parse_word(line, columns, space_replacement, path, number)
+            word_id = int(line.split("\t", 1)[0]) if found else last_id
+            if words and found and word_id <= last_id:
+                problem = f"its word has the number {word_id} behind {last_id}: a blank line separates sentences"
+                raise DataError(problem, file=path, line=number)
+            words, last_id = words + found, word_id
         elif words:
             yield _join_words(words)
             words = []

@@ -40,6 +40,8 @@ SPLIT_WORDS = {
     "test": ("test", "testing", "eval", "evaluation"),
 }
 SHARD_PATTERN = re.compile(r"data/([^/]+)-[0-9]{5}-of-[0-9]{5}[^/]*\.[^/]*")
+NUMBERED_SHARD_PATTERN = re.compile(r"(.*)-([0-9]{5})-of-([0-9]{5})(.*)", re.DOTALL)
+AUDIO_ENDINGS = (".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a")
 SPLIT_NAME_PATTERN = re.compile(r"\w+(\.\w+)*")
 SEPARATOR_PATTERN = "[-._ 0-9]"
 # Keys of a configuration that do not change how files are read.
@@ -60,13 +62,15 @@ class DataFiles:
     """The files of one split.
 
     kind: how they are read, one of KINDS. separator: of the columns of csv and tsv, if the card says one; the files are
-    then csv with it. class_names: those that the card has of classes that are stored as integers.
+    then csv with it. class_names: those that the card has of classes that are stored as integers. merged_folders: those
+    with a file of one name each, which no card says to be one set.
     """
 
     kind: str
     files: tuple[Path, ...]
     separator: str = ""
     class_names: ClassNames = field(default_factory=dict)
+    merged_folders: tuple[str, ...] = ()
 
 
 def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
@@ -90,15 +94,20 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
         files = [name for name in files if name.startswith(prefix)]
     else:
         prefix = ""
+    several: Mapping[str, tuple[str, ...]] = {}
     if (patterns := _patterns_by_split(config.get("data_files"), folder / CARD_FILE)) is not None:
         named = {split: _match_files(of, files, prefix, folder) for split, of in patterns.items()}
     else:
         named = group_by_split([name.removeprefix(prefix) for name in files if _file_format(name) is not None])
         named = {split: [prefix + name for name in names] for split, names in named.items()}
+        several = {split: _folders_with_same_files(names) for split, names in named.items() if not data_dir}
     found = _data_files_by_split(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
     name = config.get("config_name", configuration)
     class_names = card_class_names(_read_front_matter(folder, CARD_FILE), None if name is None else str(name))
-    return {split: replace(each, class_names=class_names) for split, each in found.items()}
+    return {
+        split: replace(each, class_names=class_names, merged_folders=several.get(split, ()))
+        for split, each in found.items()
+    }
 
 
 def resolve_inside_folder(folder: Path, name: object, file: Path) -> Path:
@@ -130,11 +139,19 @@ def group_by_split(names: Sequence[str]) -> dict[str, list[str]]:
     return {"train": list(names)} if names else {}
 
 
+def _folders_with_same_files(names: Sequence[str]) -> tuple[str, ...]:
+    """The folders that have a file each, all of one name; none if there is one, or they differ."""
+    folders = [name.rpartition("/")[0] for name in names]
+    are_alike = len({*folders}) == len(names) > 1 and len({name.rpartition("/")[2] for name in names}) == 1
+    return tuple(sorted(folders)) if are_alike else ()
+
+
 def _filter_by_word(names: Sequence[str], words: Sequence[str], *, of_folders: bool) -> list[str]:
     """The names that have one of these words, set off by a separator, in a folder's name or in the file's."""
     word = rf"(?:|.*{SEPARATOR_PATTERN})(?:{'|'.join(words)})"
     pattern = re.compile(
-        rf"{word}(?:|{SEPARATOR_PATTERN}.*)" if of_folders else rf"{word}{SEPARATOR_PATTERN}.*", re.DOTALL
+        rf"{word}(?:|{SEPARATOR_PATTERN}.*)" if of_folders else rf"{word}{SEPARATOR_PATTERN}.*",
+        re.DOTALL | re.IGNORECASE,  # `datasets` would read Test.csv as training data
     )
     parts = ((name, name.split("/")) for name in names)
     return [
@@ -265,6 +282,8 @@ def _data_files_by_split(
     """The files of each split that are of the kind of most of them, with every name checked."""
     counts = Counter(kind for names in names_by_split.values() for name in names if (kind := _file_format(name)))
     if not counts:
+        if (problem := _other_files_problem(folder)) is not None:
+            raise DataError(problem, file=folder)
         endings = ", ".join(f".{ending}" for ending in FORMAT_BY_EXTENSION)
         raise DataError(
             f"holds no data files ({endings}; also compressed); of other formats, name the files in data.train, "
@@ -279,11 +298,37 @@ def _data_files_by_split(
         )
     found = {}
     for split, names in names_by_split.items():
+        if (missing := missing_shard(names)) is not None:
+            problem = f"{missing} is missing: download it again, or name the files that are there in data.train"
+            raise DataError(problem, file=folder)
         files = tuple(_check_path(folder, name) for name in names if _file_format(name) == kind)
         if not files:
             raise DataError(f"its split {split!r:.80} has no .{kind} file, and others have", file=folder)
         found[split] = DataFiles(kind, files, separator)
     return found
+
+
+def missing_shard(names: Sequence[str]) -> str | None:
+    """The first file that is not among those of its kind, `train-00001-of-00003.parquet`; None if all are there."""
+    numbers: dict[tuple[str, str, str], set[int]] = {}
+    for name in names:
+        if (match := NUMBERED_SHARD_PATTERN.fullmatch(name)) is not None:
+            numbers.setdefault((match[1], match[3], match[4]), set()).add(int(match[2]))
+    for (begin, total, end), there in numbers.items():
+        absent = next((number for number in range(min(int(total), MAX_FILES)) if number not in there), None)
+        if absent is not None:
+            return f"{begin}-{absent:05}-of-{total}{end}"
+    return None
+
+
+def _other_files_problem(folder: Path) -> str | None:
+    """Why a folder without data files has none, by the files that it has instead; None if it has no such."""
+    endings = {Path(name).suffix.lower() for name in _list_visible_files(folder)}
+    if audio := sorted(endings.intersection(AUDIO_ENDINGS)):
+        return f"holds recordings ({', '.join(audio)}), which tfm does not read: its models are of texts and images"
+    if ".tar" in endings:
+        return "holds archives (.tar), as webdataset writes them: unpack them, and name the files in data.train"
+    return None
 
 
 def _check_path(folder: Path, name: str) -> Path:

@@ -18,16 +18,22 @@ MIN_ROWS_JUDGED = 4
 SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
     "output": (("instruction", "input"), ("input",)),
     "gold_label": (("sentence1", "sentence2"),),
-    "label": (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text",), ("sentence",)),
+    "is_duplicate": (("question1", "question2"),),
+    "Quality": (("#1 String", "#2 String"),),
+    "label": (
+        ("premise", "hypothesis"), ("sentence1", "sentence2"), ("question1", "question2"), ("question", "sentence"),
+        ("text",), ("sentence",),
+    ),
     "completion": (("prompt",),),
-    "response": (("prompt",), ("instruction",)),
+    "response": (("prompt",), ("instruction", "context"), ("instruction",)),
     "highlights": (("article",),),
     "summary": (("document",), ("dialogue",), ("article",), ("text",)),
     "answer": (("question", "context"), ("question",)),
+    "answers.text": (("question", "context"),),
     "target": (("source",),),
     "tgt": (("src",),),
     "ner_tags": (("tokens",),),
-}
+}  # fmt: skip
 """Usual names of a column of targets, and of those of its sources beside it."""
 
 
@@ -54,11 +60,11 @@ def is_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> 
 
 
 def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
-    """The columns of the source and, last, that of the target, without their names.
+    """The columns of the source, if any, and, last, that of the target, without their names.
 
     Lemma and features are the source in a table of inflections. Columns of numbers, of URLs, of one or two codes of
     languages, of names with numbers (doc-17) and of one value are no texts where there are others. Beside a single
-    text, and before several, a column of few different values is the target.
+    text, and before several, a column of few different values is the target. A text beside names alone has no source.
     """
     columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
     features = [place for place, cells in enumerate(columns) if _has_features(cells)]
@@ -70,7 +76,7 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
     texts = [place for place in texts if place not in unread] or texts
     labels = [place for place, cells in enumerate(columns) if _has_classes(cells)]
     identifiers = {place for place in texts if _has_identifiers(columns[place])}
-    if len({*texts} - identifiers) > 1:
+    if len({*texts} - identifiers) > int(num_columns < 3):
         texts = [place for place in texts if place not in identifiers]
     languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
     if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
@@ -83,9 +89,22 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
     if len(free) == 1 and labels:
         return free[0], labels[0]
     if len(texts) == 1 and num_columns > 1:
+        others = [place for place in range(num_columns) if place != texts[0]]
+        if all(_has_identifiers(columns[place]) or _is_constant(columns[place]) for place in others):
+            return (texts[0],)
         return texts[0], int(texts[0] == 0)
     chosen = free if len(free) > 1 else texts
     return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
+
+
+def has_languages_of_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
+    """Whether rows are a number, a language and a sentence, and these languages would be the target."""
+    are_three = len(rows) >= MIN_ROWS_JUDGED and all(len(row) == 3 for row in rows)
+    return (
+        are_three
+        and tuple(places) == (2, 1)
+        and all(row[0].isdecimal() and LANGUAGE_PATTERN.fullmatch(row[1]) for row in rows)
+    )
 
 
 def _has_features(cells: Sequence[str]) -> bool:

@@ -9,10 +9,20 @@ from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.catalogs import catalog_problem
-from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
+from tfm.data.corpora.delimited import has_usual_names
+from tfm.data.corpora.dialects import find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem
-from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header, places_by_names
+from tfm.data.corpora.paths.column_choice import (
+    MIN_ROWS_JUDGED,
+    choose_places,
+    has_languages_of_rows,
+    is_header,
+    places_by_names,
+)
+from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
+from tfm.data.corpora.tables.structures import value_problem, whole_document_problem
+from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
 from tfm.data.formats.conll.layout import (
     COMMENT_MARK,
@@ -21,15 +31,16 @@ from tfm.data.formats.conll.layout import (
     detect_layout,
     number_column_problem,
 )
-from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.formats.conll.word_table import find_word_table
+from tfm.data.formats.conllu import NUM_COLUMNS
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
 
 FORMAT_BY_EXTENSION = {
     "csv": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl",
-    "parquet": "parquet", "conllu": "conllu", "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
+    "parquet": "parquet", "conllu": "conllu", "cupt": "conllu",
+    "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
     "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
 }  # fmt: skip
 """By the ending of a name."""
@@ -37,7 +48,7 @@ FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""
 TAG_PATTERN = re.compile(r"(?:[BIESLUM]-\S+|O)")
 MARKS = (COMMENT_MARK, DOCUMENT_START)
-MAX_LINES_SAMPLED = 50
+MAX_LINES_SAMPLED, MAX_COLUMNS_BY_SPACES = 50, 3
 
 
 @dataclass(frozen=True)
@@ -49,12 +60,16 @@ class DetectedColumns:
         is_sure: whether it is sure which they are.
         places: the places of those to read, that of the target last.
         with_lists: names of those with lists of texts.
+        has_repeated_names: whether a header names two of them alike, so that they are taken by number.
+        has_languages: whether its rows are sentences of several languages, each with a number, as Tatoeba has them.
     """
 
     names: Sequence[str | int]
     is_sure: bool = True
     places: tuple[int, ...] = (0, 1)
     with_lists: frozenset[str] = frozenset()
+    has_repeated_names: bool = False
+    has_languages: bool = False
 
 
 def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str:
@@ -71,16 +86,20 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     try:
         format_ = format_ or _detect_content_format(path)
+        if format_ == "conll" and _is_conll_x(path):
+            format_ = "conllu"
         if format_ in ("csv", "tsv") and find_word_table(path) is not None:
             format_ = "conll"
         if format_ == "tsv" and _has_word_per_line(path):
             format_ = "conll"
         detected = _detect_columns(path, format_)
+        long_delimiter = find_long_delimiter(path) if format_ == "csv" else None
     except ExportableFileError:
         raise
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_ = format_ or "text"
         detected = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
+        long_delimiter = None
     alone = f'{{ source = "none", target = "{path}" }}'
     if format_ == "text" and not sources:
         return alone
@@ -88,19 +107,32 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         pair = f'{{ source = "{path}", target = "OTHER" }}'
         return f"{pair}, where line i of OTHER is the translation of line i, or {alone} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
-    if format_ == "conll" and detect_layout(path).has_arguments:
-        return table + ", source = 3, target = 4 } (its columns are those of CoNLL-2012)"
-    if format_ == "conll" and number_column_problem(path, detect_layout(path)) is not None:
-        return table + ", source = 1 }"
+    if long_delimiter is not None:
+        table += f', delimiter = "{long_delimiter}"'
+    if format_ == "conll":
+        return table + _conll_columns(path)
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
     columns = _choose_columns(detected, sources, target)
     lists = ', lists = "join"' if detected.with_lists.intersection(map(str, columns)) else ""
-    said = f"{table}, {_format_toml_columns(columns)}{lists} }}"
+    header = ", header = true" if detected.has_repeated_names else ""
+    said = f"{table}, {_format_toml_columns(columns)}{lists}{header} }}"
+    if detected.has_languages:
+        return f"{said} (its languages; pairs of translations are made with links.csv of Tatoeba: docs/data/README.md)"
     if detected.is_sure:
         more = len(detected.names) > 2 and isinstance(detected.names[0], int)
         return f"{said} (its columns are 0 to {len(detected.names) - 1})" if more else said
     return f"{said}, or {_format_toml_columns([*map(detected.names.index, columns)])} if its first row is not a header"
+
+
+def _conll_columns(path: Path) -> str:
+    """The end of a table for a file of columns: which of them are read, if not the first and the last."""
+    layout = detect_layout(path)
+    if layout.is_conll_2009:
+        return ", source = 1, target = 4 } (its columns are those of CoNLL-2009)"
+    if layout.has_arguments:
+        return ", source = 3, target = 4 } (its columns are those of CoNLL-2012)"
+    return " }" if number_column_problem(path, layout) is None else ", source = 1 }"
 
 
 def _choose_columns(found: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:
@@ -130,17 +162,26 @@ def _detect_content_format(path: Path) -> str:
     if head.startswith(b"PAR1"):
         return "parquet"
     lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
-    if head.startswith((b"{", b"[{")) and catalog_problem(lines[:MAX_LINES_READ]) is None:
+    first = lines[:MAX_LINES_READ]
+    if (problem := markup_problem(first) or catalog_problem(first)) is not None:
+        raise ExportableFileError(problem, file=path)
+    if head.startswith((b"{", b"[{")):
         return "jsonl"
     filled = [line for line in lines if line.strip()]
     if filled and (all(line.startswith("__label__") for line in filled) or _have_class_labels(filled)):
         return "labelled"
-    first = lines[:MAX_LINES_READ]
-    if (problem := markup_problem(first) or catalog_problem(first)) is not None:
-        raise ExportableFileError(problem, file=path)
-    if (lines and lines[0].startswith(DOCUMENT_BEGIN)) or _has_word_per_line(path):
+    if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or _has_word_per_line(path):
         return "conll"
-    return "tsv" if filled and all("\t" in line for line in filled) else "text"
+    if filled and all("\t" in line for line in filled):
+        return "tsv"
+    return "csv" if filled and find_long_delimiter(path) is not None else "text"
+
+
+def _is_conll_x(path: Path) -> bool:
+    """Whether a file has the ten columns of CoNLL-X, which are those of CoNLL-U: numbers of words and of heads."""
+    words = (line for line in open_lines(path) if line.strip() and not line.startswith(MARKS))
+    rows = [line.split("\t") for line in islice(words, MAX_LINES_SAMPLED)]
+    return bool(rows) and all(len(row) == NUM_COLUMNS and row[0].isdecimal() and row[6].isdecimal() for row in rows)
 
 
 def _have_class_labels(lines: Sequence[str]) -> bool:
@@ -162,28 +203,52 @@ def _has_word_per_line(path: Path) -> bool:
         return True
     text = "\n".join(line.strip() for line in lines).strip("\n")
     has_words = not any(re.search(r"\s", cell.strip()) for each in cells for cell in each)
-    return "\n\n" in text and has_words and len(labels) >= MIN_ROWS_JUDGED and 2 * len({*labels}) <= len(labels)
+    is_narrow = layout.is_tabbed or layout.width <= MAX_COLUMNS_BY_SPACES
+    return (
+        "\n\n" in text
+        and is_narrow
+        and has_words
+        and len(labels) >= MIN_ROWS_JUDGED
+        and 2 * len({*labels}) <= len(labels)
+    )
 
 
 def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     """The columns of a file in a format; none in one whose columns have names of their own."""
     if format_ in ("jsonl", "parquet"):
-        records = first_rows(path, MAX_LINES_SAMPLED) if format_ == "jsonl" else _parquet_rows(path)
+        records = _json_rows(path) if format_ == "jsonl" else _parquet_rows(path)
         _check_rows(path, records)
         return _detect_value_columns([_translation_or_row(record) for record in records])
     if format_ == "tmx":
         return DetectedColumns(languages_of_first_unit(path))
     if format_ not in ("csv", "tsv"):
         return DetectedColumns([])
-    delimiter = "\t" if format_ == "tsv" else find_delimiter(path, ["1"], is_headed=False)
-    quoting = find_tsv_quoting(path) if format_ == "tsv" else find_csv_quoting(path, delimiter)
+    delimiter = "\t" if format_ == "tsv" else find_long_delimiter(path) or find_delimiter(path, ["1"], is_headed=False)
+    quoting: Quoting = "raw"
+    if len(delimiter) == 1:
+        quoting = find_tsv_quoting(path) if format_ == "tsv" else find_csv_quoting(path, delimiter)
     rows = [row for _, row in islice(split_rows(path, delimiter, quoting), MAX_LINES_SAMPLED) if any(row)]
     first, others = (rows[0], rows[1:]) if rows else (["", ""], [])
-    if others and len(others[0]) == len(first) + 1 and others[0][0] == FIRST_ROW_NAME:
+    if others and has_row_names(first, others):
         first = ["", *first]
+    if has_usual_names(first) and len(first) > 1:
+        others = [row for row in others if row != first]
+    if has_usual_names(first) and len({*first}) < len(first):
+        places = places_by_names(first) or choose_places(others, len(first))
+        return DetectedColumns(range(len(first)), places=places, has_repeated_names=True)
     if not is_header(first, others):
-        return DetectedColumns(range(len(first)), places=choose_places(rows, len(first)))
+        places = choose_places(rows, len(first))
+        return DetectedColumns(range(len(first)), places=places, has_languages=has_languages_of_rows(rows, places))
     return DetectedColumns(first, not first[0], places_by_names(first) or choose_places(others, len(first)))
+
+
+def _json_rows(path: Path) -> list[Mapping[str, object]]:
+    """The first rows of a file. Raises ExportableFileError if it is one object that is no row."""
+    rows = first_rows(path, MAX_LINES_SAMPLED)
+    is_unknown = len(rows) == 1 and places_by_names(list(rows[0])) is None
+    if is_unknown and (problem := whole_document_problem(path)) is not None:
+        raise ExportableFileError(problem, file=path)
+    return rows
 
 
 def _parquet_rows(path: Path) -> list[Mapping[str, object]]:
@@ -204,9 +269,12 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
 
 
 def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:
-    """A row, or what is in its field `translation`, as on the Hub."""
+    """A row, with what is in its field `answers`, or what is in its field `translation`, as on the Hub."""
     nested = row.get("translation")
-    return nested if isinstance(nested, dict) else row
+    if isinstance(nested, dict):
+        return nested
+    answers = row.get("answers")
+    return {**row, **{f"answers.{key}": value for key, value in answers.items()}} if isinstance(answers, dict) else row
 
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
@@ -215,7 +283,7 @@ def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
         raise ExportableFileError(problem, file=path)
     for row in rows:
         for name, value in (*row.items(), ("", [row])):
-            if (problem := spans_problem(value)) is not None:
+            if (problem := value_problem(name, value)) is not None:
                 raise ExportableFileError(f"{name!r:.60} {problem}" if name in row else problem, file=path)
 
 

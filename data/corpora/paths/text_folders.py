@@ -19,8 +19,8 @@ SIDE_EXTENSION_PATTERN = re.compile(
     re.IGNORECASE,
 )
 """An ending that may be that of a language or side."""
-LANGUAGE_PART_PATTERN, NAME_PART_PATTERN = re.compile(r"[a-z]{2,3}"), re.compile(r"([._-])")
-"""A part of a name that may be a language, and what is between parts."""
+LANGUAGE_PART_PATTERN, NAME_PART_PATTERN = re.compile(r"[a-z]{2,3}"), re.compile(r"([._/-])")
+"""A part of a path that may be a language, and what is between parts."""
 FAIRSEQ_DICTIONARY_PATTERN = re.compile(r"dict\.[\w-]+\.txt")
 MAX_FILES_LOOKED_AT = 10_000
 SIDE_NAMES = ("src", "source", "trg", "tgt", "target")
@@ -110,14 +110,16 @@ def found_files_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ..
 
 
 def _hint_of_languages_in_names(folder: Path, source: str, target: str) -> str:
-    """Name two files whose names differ in their language alone, as FLORES and NTREX have them: deu_Latn.dev."""
+    """Name two files whose paths differ in their language or side alone, as FLORES, NTREX and OpenNMT have them:
+    deu_Latn.dev, src-train.txt, de/train.txt.
+    """
     files: dict[tuple[str, ...], dict[str, Path]] = {}
     for path in islice(chain(sorted(folder.glob("*")), sorted(folder.glob("*/*"))), MAX_FILES_LOOKED_AT):
-        parts = NAME_PART_PATTERN.split(strip_compression_ending(path.name))
-        same = ["*" if part in ("src", "ref") else part for part in parts]
+        parts = NAME_PART_PATTERN.split(strip_compression_ending(path.relative_to(folder).as_posix()))
+        same = ["*" if part in ("src", "ref") and part not in (source, target) else part for part in parts]
         for place, part in enumerate(same):
-            if LANGUAGE_PART_PATTERN.fullmatch(part) and path.is_file():
-                rest = str(path.parent), *same[:place], "*", *same[place + 1 :]
+            if (part in (source, target) or LANGUAGE_PART_PATTERN.fullmatch(part)) and path.is_file():
+                rest = *same[:place], "*", *same[place + 1 :]
                 files.setdefault(rest, {}).setdefault(part, path)
     file_pairs: list[tuple[Path, Path]] = []
     for by_language in files.values():

@@ -62,7 +62,7 @@ def read_conll(
         return tuple(" ".join(column) for column in values)
 
     for number, cells in layout.rows(path):
-        if not cells or cells[0] == DOCUMENT_START:
+        if not cells or cells[0].startswith(DOCUMENT_START):
             size = 0
             if words:
                 yield finish_sentence()
@@ -120,6 +120,10 @@ def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout)
         raise DataError(problem_of_lines, file=path)
     if layout.has_arguments and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
         problem = "is CoNLL-2012's: set source to 3 for its words, and target to 4 for parts of speech"
+        if layout.is_conll_2009:
+            raise DataError(
+                "is CoNLL-2009's: set source to 1 for its words, and target to 4 for parts of speech", file=path
+            )
         raise DataError(f"{problem} (10 has entities in brackets)", file=path)
     if FIRST_COLUMN in columns and (problem_of_first := number_column_problem(path, layout)) is not None:
         raise DataError(f"{problem_of_first}: set source to the number of the column with the words", file=path)

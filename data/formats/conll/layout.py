@@ -19,6 +19,8 @@ DOCUMENT_START = "-DOCSTART-"
 COMMENT_MARK = "#"
 DOCUMENT_BEGIN = "#begin document"
 MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 200, 3
+MIN_WIDTH_2009, PREDICATE_MARK_2009, MIN_WIDTH_2012 = 14, 12, 12
+"""Columns of CoNLL-2009 and CoNLL-2012 before those of arguments, and the place of the one that marks predicates."""
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
 TAGGED_WORD_PATTERNS = tuple(re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_"))
 """Words with their labels behind a mark: Anna|NNP|B-PER."""
@@ -33,8 +35,9 @@ class ColumnLayout:
         is_tabbed: whether tabs separate the columns, else spaces.
         width: the number of columns.
         is_headed: whether the first line that is no comment names them.
-        has_arguments: whether it is CoNLL-2012's (OntoNotes): a sentence has a column for each predicate of it, behind
-            others, the first of which names the document.
+        has_arguments: whether it is CoNLL-2012's (OntoNotes) or CoNLL-2009's: a sentence has a column for each of its
+            predicates behind others.
+        is_conll_2009: whether it is CoNLL-2009's, whose first column counts words; in CoNLL-2012 it names the document.
         is_quoted: whether quotation marks are around cells, as pandas and spreadsheets write them.
         table: the columns of a table whose rows are words; else None.
         comment_values: what stands in the last column of lines that begin as the word `#` would, but are comments.
@@ -44,6 +47,7 @@ class ColumnLayout:
     width: int
     is_headed: bool = False
     has_arguments: bool = False
+    is_conll_2009: bool = False
     is_quoted: bool = False
     table: WordTable | None = None
     comment_values: frozenset[str] = frozenset()
@@ -96,10 +100,19 @@ def detect_layout(path: Path) -> ColumnLayout:
     width = len(cells)
     if next(open_lines(path), "").startswith(DOCUMENT_BEGIN):
         return ColumnLayout(is_tabbed, width, has_arguments=True)
+    if _is_conll_2012(cells):
+        return ColumnLayout(is_tabbed, width, has_arguments=True)
+    if is_tabbed and width >= MIN_WIDTH_2009 and cells[0] == "1" and cells[PREDICATE_MARK_2009] in ("Y", "_"):
+        return ColumnLayout(is_tabbed, width, has_arguments=True, is_conll_2009=True)
     if is_tabbed and _has_quoted_cells(path):
         return ColumnLayout(is_tabbed, width, _is_header([cell.strip('"') for cell in cells]), is_quoted=True)
     comment_values = _comment_values(path, ColumnLayout(is_tabbed, width))
     return ColumnLayout(is_tabbed, width, _is_header(cells), comment_values=comment_values)
+
+
+def _is_conll_2012(cells: Sequence[str]) -> bool:
+    """Whether the first word of a file has a document, its part, and its own number, and a tree with brackets."""
+    return len(cells) >= MIN_WIDTH_2012 and cells[1].isdecimal() and cells[2] == "0" and "(" in cells[5]
 
 
 def _is_header(cells: Sequence[str]) -> bool:

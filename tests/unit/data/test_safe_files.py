@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tfm.data.corpora.sources import read_pairs
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
+from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
 from tfm.data.safe_files import open_regular_file, read_bounded_file, resolve_path_inside
+from tfm.tokenizer.config import TokenizerConfig
 
 
 def fifo(place: Path) -> None:
@@ -82,3 +86,22 @@ def test_a_name_inside_its_folder_is_its_path_also_where_the_folder_is_a_link(tm
     for root in tmp_path / "root", tmp_path / "link":
         for name in "a/x.bin", "x", "a/link", "a:b":
             assert resolve_path_inside(root, name, file=root / "README.md") == root / name
+
+
+def test_a_pointer_of_git_lfs_is_no_file(tmp_path: Path) -> None:
+    """A repository that was cloned without it has such pointers, which as texts were three pairs."""
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:3b4e\nsize 1102207\n"
+    for name in ("train.en", "train.de", "a.parquet", "a.csv.gz", "spiece.model", "model.safetensors"):
+        (tmp_path / name).write_bytes(pointer)
+    corpora = [
+        {"source": str(tmp_path / "train.en"), "target": str(tmp_path / "train.de")},
+        {"format": "parquet", "path": str(tmp_path / "a.parquet")},
+        {"format": "csv", "path": str(tmp_path / "a.csv.gz"), "source": 0, "target": 1},
+    ]
+    for corpus in corpora:
+        with pytest.raises(DataError, match=r"is a pointer of Git LFS, .* `git lfs pull`"):
+            list(read_pairs(CorpusConfig.model_validate(corpus)))
+    with pytest.raises(DataError, match="is a pointer of Git LFS"):
+        load_foreign_tokenizer(TokenizerConfig(file=str(tmp_path / "spiece.model")))
+    with pytest.raises(DataError, match="is a pointer of Git LFS"):
+        open_regular_file(tmp_path / "model.safetensors")

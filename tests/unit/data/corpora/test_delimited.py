@@ -236,3 +236,82 @@ def test_utf_32_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("text,label\na,b\n".encode("utf-32"))
     with pytest.raises(DataError, match="is UTF-32; convert it to UTF-8"):
         read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("keys", [HEADED, BY_NUMBER])
+def test_comments_above_a_table_are_left_out_and_counted(keys: dict[str, Any], tmp_path: Path) -> None:
+    head = "# made in 2024\n# source: a, b, c\n\n"
+    for name, mark in (("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")):
+        header = f"text{mark}label\n" if keys is HEADED else ""
+        text = f'{head}{header}"one ""dog"""{mark}x\n#two{mark}y\n'
+        assert read(tmp_path / name, text, **keys) == [('one "dog"', "x"), ("#two", "y")]
+        assert "3 lines above the table are left out as comments (#)" in remarks(tmp_path / name, text, **keys)
+        wrong = f"{head}{header}a{mark}b\na{mark}b{mark}c\n"
+        with pytest.raises(DataError, match=f"line {5 + bool(header)}: has 3 columns"):
+            read(tmp_path / name, wrong, **keys, **({} if name == "a.tsv" else {"delimiter": mark}))
+
+
+def test_a_header_or_text_that_begins_with_a_number_sign_is_no_comment(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.tsv", "#text\tlabel\na\tx\n", source="#text", target="label") == [("a", "x")]
+    assert read(tmp_path / "a.tsv", "#tag\tx\nb\ty\n", **BY_NUMBER) == [("#tag", "x"), ("b", "y")]
+    assert read(tmp_path / "a.tsv", "#tag\n#b\nc\n", source=None, target="0") == [("", "#tag"), ("", "#b"), ("", "c")]
+
+
+@pytest.mark.parametrize("mark", ["^", "~", ":"])
+def test_rarer_delimiters_are_found_where_the_columns_are_there(mark: str, tmp_path: Path) -> None:
+    assert read(tmp_path / "a.csv", f"text{mark}label\na, b; c{mark}x\nd{mark}y\n") == [("a, b; c", "x"), ("d", "y")]
+    assert read(tmp_path / "a.csv", f"a b{mark}x\nd{mark}y\n", **BY_NUMBER) == [("a b", "x"), ("d", "y")]
+
+
+def test_a_delimiter_at_the_end_of_each_row_is_no_column(tmp_path: Path) -> None:
+    """Rows that begin with 1 were read as R's, so that all cells were those of the column before."""
+    for name, mark in (("a.csv", ","), ("a.csv", "|"), ("a.tsv", "\t")):
+        text = f"id{mark}text{mark}label\n1{mark}one{mark}x{mark}\n2{mark}two{mark}y{mark}\n"
+        assert read(tmp_path / name, text) == [("one", "x"), ("two", "y")]
+        assert any("a delimiter ends each row" in each for each in remarks(tmp_path / name, text))
+        wrong = "".join(f"1{mark}one{mark}x{mark}\n" for _ in range(300)) + f"1{mark}one{mark}x{mark}more\n"
+        with pytest.raises(DataError, match="line 302: has 4 columns, but the first row has 3"):
+            read(tmp_path / name, f"id{mark}text{mark}label\n{wrong}")
+
+
+def test_a_header_that_comes_again_is_left_out_and_counted(tmp_path: Path) -> None:
+    text = "text,label\na,x\ntext,label\nb,y\ntext,label\n"
+    assert read(tmp_path / "a.csv", text) == [("a", "x"), ("b", "y")]
+    assert remarks(tmp_path / "a.csv", text) == ["2 rows are the header again, and left out: the first in line 3"]
+    assert read(tmp_path / "a.csv", "text\na\ntext\n", source=None, target="text") == [("", "a"), ("", "text")]
+
+
+def test_a_cell_over_lines_may_have_quotation_marks_within(tmp_path: Path) -> None:
+    """A doubled quotation mark in the first of its lines was taken for the end of the cell."""
+    frame = pd.DataFrame([('He said "no"\nand went.', "x"), ("plain", "y")], columns=["text", "label"])
+    frame.to_csv(tmp_path / "a.tsv", sep="\t", index=False)
+    assert read(tmp_path / "a.tsv") == [('He said "no" and went.', "x"), ("plain", "y")]
+
+
+def test_quotation_marks_behind_a_space_are_those_of_csv(tmp_path: Path) -> None:
+    """As people type them; they were a part of the label, and a comma within them an error."""
+    text = 'text, label\n"a b", "x"\n"c, ""d""", "y, z"\n'
+    assert read(tmp_path / "a.csv", text) == [("a b", "x"), ('c, "d"', "y, z")]
+    assert any("spaces before cells are left out" in each for each in remarks(tmp_path / "a.csv", text))
+    kept = 'text,label\na, "b" c\n'
+    assert read(tmp_path / "a.csv", kept) == [("a", ' "b" c')]
+
+
+def test_a_delimiter_of_several_characters(tmp_path: Path) -> None:
+    text = 'A "dog" ||| Ein Hund\nNo | no ||| Nein\n'
+    assert read(tmp_path / "a.csv", text, delimiter=" ||| ", **BY_NUMBER) == [
+        ('A "dog"', "Ein Hund"),
+        ("No | no", "Nein"),
+    ]
+    with pytest.raises(ValueError, match="has several characters, so that cells are raw"):
+        read(tmp_path / "a.csv", delimiter="::", quoting="double")
+
+
+def test_spans_and_several_labels_of_label_studio_in_cells_are_named(tmp_path: Path) -> None:
+    """They were classes, each text of its own."""
+    span = '[{""start"":0,""end"":3,""text"":""Ann"",""labels"":[""PER""]}]'
+    with pytest.raises(DataError, match=r"line 3: a cell holds spans of entities .*spans_to_conll"):
+        read(tmp_path / "a.csv", f'text,label\nNo,\nAnn sleeps,"{span}"\n')
+    with pytest.raises(DataError, match="line 2: a cell holds several labels"):
+        read(tmp_path / "a.csv", 'text,label\nA,"{""choices"":[""x"",""y""]}"\n')
+    assert read(tmp_path / "a.csv", "text,label\nA,[{x\n") == [("A", "[{x")]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -131,8 +132,9 @@ def test_random_tables_as_pandas_reads_them(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('{\n  "source": "a",\n  "target": "b"\n}\n', "put each on one, as by jq -c . FILE"),
-        ('["a", "b"]\n["c", "d"]\n', "item 1 is a text, and a row must be an object with a name for each value"),
-        ('[["a", "b"], ["c", "d"]]', "item 1 is an array, and a row must be an object"),
+        ('["a", "b"]\n["c", "d"]\n', "line 1 is an array, and a row must be .* as by jq -c '{source"),
+        ('["a", "b"]', "item 1 is a text, and a row must be an object with a name for each value"),
+        ('[["a", "b"], ["c", "d"]]', r"item 1 is an array, and a row must be .* as by jq -c '\.\[\] \| {source"),
     ],
 )
 def test_rows_that_are_no_objects_on_a_line_are_named(tmp_path: Path, text: str, message: str) -> None:
@@ -147,3 +149,25 @@ def test_classes_that_are_floats_are_refused_with_the_remedy(tmp_path: Path) -> 
     pq.write_table(pa.table({"source": ["a"], "target": [1.0]}), tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"'target' holds double, not text: classes are integers or texts"):
         read(tmp_path / "a.parquet")
+
+
+def test_what_annotators_did_not_accept_is_no_example(tmp_path: Path) -> None:
+    """The label that prodigy proposed was learned of texts for which it was rejected."""
+    file = tmp_path / "a.jsonl"
+    rows = [{"text": "a", "label": "x", "_task_hash": 1, "answer": each} for each in ("accept", "reject")]
+    keys = {"format": "jsonl", "path": str(file), "source": "text", "target": "label"}
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=r"line 2: its answer in prodigy is 'reject'.* jq -c 'select"):
+        list(read_pairs(CorpusConfig.model_validate(keys)))
+    file.write_text('{"text": "a", "label": "x", "answer": "reject"}\n')  # of something else
+    assert list(read_pairs(CorpusConfig.model_validate(keys))) == [("a", "x")]
+
+
+def test_pairs_without_a_label_of_annotators_are_remarked(tmp_path: Path) -> None:
+    file, keys = tmp_path / "a.jsonl", {"source": ["sentence1", "sentence2"], "target": "gold_label"}
+    file.write_text('{"sentence1": "a", "sentence2": "b", "gold_label": "-"}\n')
+    (tmp_path / "a.tsv").write_text("gold_label\tsentence1\tsentence2\n-\ta\tb\n")
+    for path, format_ in ((file, "jsonl"), (tmp_path / "a.tsv", "tsv")):
+        with collect_remarks() as found:
+            list(read_pairs(CorpusConfig.model_validate({"format": format_, "path": str(path), **keys})))
+        assert any("'gold_label' is - where annotators did not agree" in each for each in found)

@@ -79,7 +79,6 @@ def test_every_source_word_has_a_target_word(file: Path) -> None:
         (word("1", "a", upos=""), r"line 2: its target is ''"),
         ("1\ta\ta", r"line 2: has 3 columns; CoNLL-U has 10"),
         ("1 a a X _ _ 0 dep _ _", r"line 2: has 1 column"),
-        (" ", r"line 2: has 1 column"),
         (word("a", "b"), r"line 2: a is not a word number"),
         (word("1-", "b"), r"line 2: 1- is not a word number"),
     ],
@@ -154,3 +153,16 @@ def test_conllu_plus_is_named(tmp_path: Path) -> None:
     ten = "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC\n1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
     (tmp_path / "a.conllup").write_text(ten)
     assert list(read_pairs(corpus)) == [("a", "X")]
+
+
+def test_a_sentence_whose_words_are_numbered_anew_is_two(tmp_path: Path) -> None:
+    """Without a blank line two sentences were one, without a word."""
+    file, text = tmp_path / "a.conllu", word("1", "a") + "\n" + word("2", "b") + "\n"
+    keys = {"format": "conllu", "path": str(file), "source": "form", "target": "upos"}
+    file.write_text(text + text)
+    with pytest.raises(DataError, match="line 3: its word has the number 1 behind 2: a blank line separates sentences"):
+        list(read_pairs(CorpusConfig.model_validate(keys)))
+    file.write_text(text + " \t\n" + text)  # blank to the eye
+    assert list(read_pairs(CorpusConfig.model_validate(keys))) == [("a b", "X X")] * 2
+    file.write_text(word("1", "a") + "\n" + word("3", "b"))  # one was taken out
+    assert list(read_pairs(CorpusConfig.model_validate(keys))) == [("a b", "X X")]

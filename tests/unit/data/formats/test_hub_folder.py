@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tfm.data.config import DataConfig
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpora.splits import resolve_splits
 from tfm.data.corpus_config import CorpusConfig
@@ -126,3 +127,80 @@ def test_several_configurations_are_named_and_one_is_chosen(tmp_path: Path) -> N
 )
 def test_patterns(path: str, pattern: str, is_match: bool) -> None:
     assert match_path(path.split("/"), pattern.split("/")) is is_match
+
+
+def rows_by_split(folder: Path) -> dict[str, list[str]]:
+    return {split: [file.name for file in files.files] for split, files in find_folder_splits(folder).items()}
+
+
+def test_splits_are_found_whatever_the_case_of_their_names(tmp_path: Path) -> None:
+    """`datasets` reads them all as training data, Test.csv included."""
+    for name in ("Train.csv", "Validation.csv", "TEST.csv"):
+        write(tmp_path / name)
+    assert rows_by_split(tmp_path) == {"train": ["Train.csv"], "validation": ["Validation.csv"], "test": ["TEST.csv"]}
+
+
+@pytest.mark.parametrize("folder", ["data/", "", "en/"])
+def test_a_shard_that_is_missing_is_named(folder: str, tmp_path: Path) -> None:
+    """A download that ended early was a smaller set, without a word."""
+    for number in (0, 2):
+        write(tmp_path / f"{folder}train-0000{number}-of-00003.parquet")
+    with pytest.raises(DataError, match=f"{folder}train-00001-of-00003.parquet is missing: download it again"):
+        find_folder_splits(tmp_path)
+    write(tmp_path / f"{folder}train-00001-of-00003.parquet")
+    assert len(rows_by_split(tmp_path)["train"]) == 3
+
+
+def test_configurations_without_a_card_are_read_as_one_and_that_is_remarked(tmp_path: Path) -> None:
+    for name in ("en-de", "en-fr"):
+        write(tmp_path / name / "train.csv")
+    with collect_remarks() as found:
+        corpus = CorpusConfig(format="huggingface", path=str(tmp_path), split="train")
+        assert len(list(read_pairs(corpus))) == 4
+    (said,) = found
+    said_last = f"its folders en-de, en-fr are read as one set; for one of them set path to it, as {tmp_path / 'en-de'}"
+    assert said.endswith(said_last)
+    with collect_remarks() as found:
+        list(read_pairs(corpus.model_copy(update={"path": str(tmp_path / "en-de")})))
+        (tmp_path / "README.md").write_text("---\nconfigs:\n- config_name: all\n  data_files: '*/train.csv'\n---\n")
+        assert len(list(read_pairs(corpus))) == 4
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("clips/a.wav", "holds recordings"), ("a-000000.tar", "as webdataset writes them: unpack")]
+)
+def test_files_of_other_things_than_texts_are_named(name: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(b"RIFF")
+    with pytest.raises(DataError, match=problem):
+        find_folder_splits(tmp_path)
+
+
+def test_names_of_recordings_as_sources_are_remarked(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("file_name,text\nclips/a.wav,hello\n")
+    corpora = [
+        {"format": "csv", "path": str(tmp_path / "train.csv")},
+        {"format": "huggingface", "path": str(tmp_path), "split": "train"},
+    ]
+    for corpus in corpora:
+        with collect_remarks() as found:
+            list(read_pairs(CorpusConfig.model_validate({**corpus, "source": "file_name", "target": "text"})))
+        assert any("its first source is the name of a recording" in each for each in found)
+
+
+def test_splits_with_other_names_are_listed_with_the_key_that_takes_one(tmp_path: Path) -> None:
+    rows = datasets.Dataset.from_list([{"source": "a", "target": "b"}])
+    datasets.DatasetDict({"Train": rows, "Test": rows}).save_to_disk(str(tmp_path / "saved"))
+    with pytest.raises(DataError, match=r"it has Train, Test: .* data.train = (\{.*\})") as error:
+        resolve_splits(DataConfig(path=str(tmp_path / "saved")))
+    assert str(error.value).endswith('saved", split = "Train" }')
+
+
+def test_a_stream_of_arrow_alone_is_named(tmp_path: Path) -> None:
+    table = pa.table({"source": ["a"], "target": ["b"]})
+    with pa.OSFile(str(tmp_path / "a-train.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(DataError, match=r"is a stream of Arrow, .* set data.path to the folder"):
+        resolve_splits(DataConfig(path=str(tmp_path / "a-train.arrow")))
+    assert list(rows_by_split(tmp_path)) == ["train"]

@@ -60,7 +60,7 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "tabs_behind.txt": ("EU\tB-ORG\t\nsays\tO\t\n\n", [("EU says", "B-ORG O")]),
     "trailing.csv": ("english,german,\nA dog,Hund,\n", [("A dog", "Hund")]),
     "spaces.csv": ("english, german\nA dog, Hund\n", [("A dog", " Hund")]),
-    "mrpc.txt": ("Quality\t#1 String\t#2 String\n1\tA dog.\tDogs.\n", [("A dog.", "Dogs.")]),
+    "mrpc.txt": ("Quality\t#1 String\t#2 String\n1\tA dog.\tDogs.\n", [("A dog. Dogs.", "1")]),
     "tatoeba.tsv": ("12\tA dog.\t7\tHund.\n13\tA cat.\t8\tKatze.\n", [("A dog.", "Hund."), ("A cat.", "Katze.")]),
     "by_language.tsv": ("1\teng\tA dog.\tx y\n2\teng\tA cat.\tz\n", [("A dog.", "x y"), ("A cat.", "z")]),
     "class_first.tsv": ("0\tA\n1\tB\n1\tC\n0\tD\n", [("A", "0"), ("B", "1"), ("C", "1"), ("D", "0")]),
@@ -114,6 +114,38 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "http://a.de\thttp://a.en\tEin Hund\tA dog\nhttp://b.de\thttp://b.en\tDie Katze\tA cat\n",
         [("Ein Hund", "A dog"), ("Die Katze", "A cat")],
     ),
+    "fast_align.txt": ("A dog. ||| Ein Hund!\nNo ||| Nein\n", [("A dog.", "Ein Hund!"), ("No", "Nein")]),
+    "movies.txt": ('A|| "B"::Comedy\nC::Drama\n', [('A|| "B"', "Comedy"), ("C", "Drama")]),
+    "carets.csv": ("english^german\nA dog, no~^Ein Hund\n", [("A dog, no~", "Ein Hund")]),
+    "commented.tsv": ("# by hand\n# 2024\nenglish\tgerman\nA dog\tHund\n", [("A dog", "Hund")]),
+    "trailing_rows.csv": ("id,text,label\n1,A dog,x,\n2,No,y,\n", [("A dog", "x"), ("No", "y")]),
+    "twice.csv": ("text,text,label\nA dog,Hund,x\nNo,Nein,y\n", [("A dog", "x"), ("No", "y")]),
+    "joined.csv": ("text,label\nA dog,x\ntext,label\nNo,y\n", [("A dog", "x"), ("No", "y")]),
+    "qqp.tsv": ("id\tquestion1\tquestion2\tis_duplicate\n1\tA?\tB?\t0\n", [("A? B?", "0")]),
+    "qnli.tsv": ("index\tquestion\tsentence\tlabel\n0\tA?\tB.\tentailment\n", [("A? B.", "entailment")]),
+    "squad.jsonl": (
+        '{"id": "x1", "context": "Ann.", "question": "Who?", "answers": {"text": ["Ann"], "answer_start": [0]}}\n',
+        [("Who? Ann.", "Ann")],
+    ),
+    "eng_sentences.tsv": ("".join(f"{n}\teng\tA dog {n}\n" for n in range(4)), [("", f"A dog {n}") for n in range(4)]),
+    "sentences_of_tatoeba.csv": (
+        "1\teng\tA\n2\tdeu\tB\n3\teng\tC\n4\tdeu\tD\n",
+        [("A", "eng"), ("B", "deu"), ("C", "eng"), ("D", "deu")],
+    ),
+    "common_voice.tsv": (
+        "client_id\tpath\tsentence\n" + "".join(f"a{n}\tb_{n}.mp3\tA dog {n}\n" for n in range(4)),
+        [("", f"A dog {n}") for n in range(4)],
+    ),
+    "x.conll": (
+        "1\tZij\tzij\tPron\tPron\t_\t2\tsu\t_\t_\n2\tzag\tzie\tV\tV\t_\t0\tROOT\t_\t_\n\n",
+        [("Zij zag", "Pron V")],
+    ),
+    "2009.conll": (
+        "1\tAnn\tann\tann\tNNP\tNNP\t_\t_\t2\t2\tSBJ\tSBJ\t_\t_\n\n"
+        "1\tSee\tsee\tsee\tVB\tVB\t_\t_\t0\t0\tROOT\tROOT\tY\tsee.01\tA0\n\n",
+        [("Ann", "NNP"), ("See", "VB")],
+    ),
+    "docstart.txt": ("-DOCSTART- -X- -X-\n\nEU NNP B-NP\nsays VBZ -X-\n\n", [("EU says", "B-NP -X-")]),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -137,6 +169,62 @@ def test_what_is_advised_reads_the_file(name: str, tmp_path: Path) -> None:
     content, expected = FILES[name]
     (tmp_path / name).write_text(content, "utf-8")
     assert list(read_pairs(corpus(advised(tmp_path / name)))) == expected
+
+
+def test_running_text_whose_paragraphs_end_alike_has_no_words_in_lines(tmp_path: Path) -> None:
+    """It was advised as CoNLL, of which only the numbers were read."""
+    lines = [f"Line {number} of the story goes on.\n" + "\n" * (number % 4 == 3) for number in range(40)]
+    (tmp_path / "book.txt").write_text("".join(lines))
+    assert "OTHER" in advised(tmp_path / "book.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.json", '{\n "open": "Open",\n "close": "Close",\n "title": "My app"\n}\n', "json2po"),
+        ("a.json", '{"menu": {"open": "Open", "close": "Close"}, "title": "My app"}\n', "json2po"),
+        ("a.json", '{"A dog": "Hund", "A cat here": "Katze", "No no": "Nein"}', "to_entries"),
+        ("a.json", '{"en": ["A dog", "No"], "de": ["Ein Hund", "Nein"]}', "a table by columns"),
+        ("a.json", '[["Ann sleeps", {"entities": [[0, 3, "PER"]]}]]', "spans_to_conll.py"),
+        ("a.jsonl", '["Ann sleeps", {"entities": [[0, 3, "PER"]]}]\n["No", {"entities": []}]\n', "spans_to_conll.py"),
+        ("a.json", '[["good", {"cats": {"POS": 1, "NEG": 0}}]]', "max_by"),
+        ("a.json", '[["A dog", "Hund"]]', r"jq -c '\.\[\] \| {source"),
+        ("a.jsonl", '["A dog", "Hund"]\n["No", "Nein"]\n', "jq -c '{source"),
+        ("a.jsonl", '{"messages": [{"role": "user", "content": "A"}]}\n', "turns of conversations"),
+        ("a.json", '[{"id": "1", "conversations": [{"from": "human", "value": "A"}]}]', "turns of conversations"),
+        ("a.json", '{"data": [{"title": "T", "paragraphs": [{"qas": [], "context": "C"}]}]}', "as SQuAD"),
+        ("a.json", '[{"annotations": [{"result": [{"value": {"choices": ["x"]}}]}]}]', "JSON-MIN"),
+        ("a.sub", "{0}{25}A dog\n{30}{40}No\n", "subtitles"),
+        ("a.lrc", "[00:11.00]A dog\n[00:12.00]No\n", "subtitles or lyrics"),
+        ("a.ass", "[Script Info]\nTitle: x\n", "subtitles or lyrics"),
+        ("a.TextGrid", 'File type = "ooTextFile"\n', "TextGrid"),
+        ("a.A3.final", "# Sentence pair (1) source length 2 target length 1 alignment score : 0.1\nA\n", "GIZA"),
+        ("naacl.wa", "1 1 1 S\n1 2 2 P\n", "links of words"),
+        ("pharaoh", "0-0 1-1\n0-0 1?2\n", "links of words"),
+    ],
+)
+def test_what_holds_no_rows_of_texts_is_named(name: str, content: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=problem):
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path / name)}))
+    keys = {"format": "jsonl", "path": str(tmp_path / name)} if ".json" in name else {"target": str(tmp_path / name)}
+    if ".json" in name:
+        column = "messages" if "messages" in content else "conversations" if "conversations" in content else "text"
+        if '"data"' not in content and "annotations" not in content:
+            with pytest.raises(DataError, match=problem):
+                list(read_pairs(CorpusConfig.model_validate({**keys, "source": None, "target": column})))
+    else:
+        with pytest.raises(DataError, match=problem):
+            list(read_pairs(CorpusConfig.model_validate({**keys, "source": None})))
+
+
+def test_a_single_row_is_one(tmp_path: Path) -> None:
+    for row in ({"source": "a", "target": "b"}, {"instruction": "a b", "input": "c", "output": "d"}):
+        (tmp_path / "a.jsonl").write_text(json.dumps(row))
+        assert len(list(read_pairs(corpus(advised(tmp_path / "a.jsonl"))))) == 1
+    (tmp_path / "a.jsonl").write_text('{"first": "a b", "second": "c", "third": "d"}')
+    keys = {"format": "jsonl", "path": str(tmp_path / "a.jsonl"), "source": "first", "target": "third"}
+    assert list(read_pairs(CorpusConfig.model_validate(keys))) == [("a b", "d")]
 
 
 def test_a_table_of_whole_sentences_is_none_of_words(tmp_path: Path) -> None:

@@ -146,3 +146,38 @@ def test_data_that_fairseq_binarized_are_named(tmp_path: Path) -> None:
     lay_out(tmp_path, *(f"train.en-ro.{side}.{end}" for side in ("en", "ro") for end in ("bin", "idx")), "dict.en.txt")
     with pytest.raises(DataError, match="it has what fairseq-preprocess writes: give the texts that it was made from"):
         found(tmp_path, "en", "ro")
+
+
+@pytest.mark.parametrize(
+    ("names", "sides"),
+    [
+        (("src-train.txt", "tgt-train.txt", "src-val.txt", "tgt-val.txt"), ("src", "tgt")),
+        (("en/train.txt", "de/train.txt", "en/test.txt", "de/test.txt"), ("en", "de")),
+        (("source_train.txt", "target_train.txt"), ("source", "target")),
+    ],
+)
+def test_sides_elsewhere_in_the_path_are_named(names: tuple[str, ...], sides: tuple[str, str], tmp_path: Path) -> None:
+    """As OpenNMT's layout has them, and folders of languages."""
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+    lay_out(tmp_path, *names)
+    keys = f'{{ source = "{tmp_path / names[0]}", target = "{tmp_path / names[1]}" }}'
+    with pytest.raises(DataError, match=re.escape(f"data.train = [{keys}]")):
+        found(tmp_path, *sides)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format_"),
+    [
+        ("eng.train", "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n\n", "conll"),
+        ("train.txt", "EU B-ORG\nsays O\n\n", "conll"),
+        ("en_ewt-ud-train.conllu", "1\tA\ta\tDET\t_\t_\t0\troot\t_\t_\n\n", "conllu"),
+        ("memory.tmx", '<tmx><tu><tuv xml:lang="en"><seg>A</seg></tuv></tu></tmx>', "tmx"),
+    ],
+)
+def test_the_file_for_training_is_named_with_what_reads_it(
+    name: str, content: str, format_: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=f'for {name} set data.train = {{ format = "{format_}", path'):
+        found(tmp_path, "source", "target")

@@ -301,3 +301,28 @@ def test_sentences_of_words_with_their_labels_are_named(tmp_path: Path) -> None:
 
 def test_a_tab_behind_every_word_is_no_column(tmp_path: Path) -> None:
     assert read(tmp_path / "a.txt", "EU\tB-ORG\t\nsays\tO\t\n\nx\tO\n") == [("EU says", "B-ORG O"), ("x", "O")]
+
+
+def conll_2009(*arguments: str) -> str:
+    cells = ("1 Ann ann ann NNP NNP _ _ 2 2 SBJ SBJ _ _", "2 sees see see VBZ VBZ _ _ 0 0 ROOT ROOT Y see.01")
+    return "".join("\t".join([*line.split(), *arguments]) + "\n" for line in cells) + "\n"
+
+
+def test_sentences_of_conll_2009_have_as_many_columns_as_predicates(tmp_path: Path) -> None:
+    file, text = tmp_path / "a.conll", conll_2009("A0") + conll_2009("A0", "_") + conll_2009()
+    assert read(file, text, source=1, target=4) == [("Ann sees", "NNP VBZ")] * 3
+    with pytest.raises(DataError, match="is CoNLL-2009's: set source to 1 for its words, and target to 4"):
+        read(file, text)
+    with pytest.raises(DataError, match="line 2: has 14 columns, but the first word has 15"):
+        read(file, text.replace("see.01\tA0", "see.01", 1), source=1, target=4)
+
+
+def test_conll_2012_without_the_lines_around_documents(tmp_path: Path) -> None:
+    lines = [line for line in ONTONOTES.splitlines() if not line.startswith("#begin")]
+    assert read(tmp_path / "a.conll", "\n".join(lines), source=3, target=4) == [("In 1999", "IN CD"), ("#", "UH")]
+
+
+@pytest.mark.parametrize("mark", ["-DOCSTART-", "-DOCSTART- -X- O O", "-DOCSTART-(1 EU) -X- O O", "-DOCSTART- (1 EU)"])
+def test_the_start_of_a_document_is_no_word(mark: str, tmp_path: Path) -> None:
+    text = f"{mark}\n\nEU NNP I-NP I-ORG\n\n{mark}\n\nsays VBZ I-VP O\n"
+    assert read(tmp_path / "a.conll", text) == [("EU", "I-ORG"), ("says", "O")]

@@ -1,0 +1,112 @@
+"""The lines of a table of cells: those above it that are comments are none of it, and a row may have a cell more."""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from tfm.data.corpora.remarks import add_remark
+from tfm.data.lines import open_lines
+
+COMMENT_MARK = "#"
+FIRST_ROW_NAME = "1"
+"""R's name of the first row, if it has no other."""
+QUOTED_TEXT = re.compile(r'"(?:[^"]|"")*+"')
+LONG_DELIMITERS = (" ||| ", " +++$+++ ", "::")
+"""Delimiters of several characters, as fast_align and published dialogues have them."""
+MAX_COMMENT_LINES = 1000
+MAX_LINES_SAMPLED = 200
+
+
+def table_lines(path: Path, delimiters: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers, without the comments above its table, which are remarked.
+
+    delimiters: what may be between its cells.
+    """
+    num_comments = _count_leading_comments(path, delimiters)
+    if num_comments:
+        lines = "1 line above the table is" if num_comments == 1 else f"{num_comments:,} lines above the table are"
+        add_remark(path, f"{lines} left out as comments ({COMMENT_MARK})")
+    return ((number, line) for number, line in enumerate(open_lines(path), 1) if number > num_comments)
+
+
+def _count_leading_comments(path: Path, delimiters: Sequence[str]) -> int:
+    """The number of first lines that begin with # and, by no delimiter, have as many cells as the line behind them.
+
+    A header may begin so too (`#source<tab>target`), and so may a text.
+    """
+    if not next(open_lines(path), "").startswith(COMMENT_MARK):
+        return 0
+    comments: list[str] = []
+    for line in islice(open_lines(path), MAX_COMMENT_LINES):
+        if line.strip() and not line.startswith(COMMENT_MARK):
+            return _num_differing(comments, line, delimiters)
+        comments.append(line)
+    return 0
+
+
+def _num_differing(comments: Sequence[str], first_row: str, delimiters: Sequence[str]) -> int:
+    """The number of comments up to the first that has as many cells as a row, in which there are several."""
+    widths = {mark: _num_cells(first_row, mark) for mark in delimiters if _num_cells(first_row, mark) > 1}
+    if not widths:
+        return 0
+    for number, line in enumerate(comments):
+        if any(_num_cells(line, mark) == width for mark, width in widths.items()):
+            return number
+    return len(comments)
+
+
+def _num_cells(line: str, delimiter: str) -> int:
+    if len(delimiter) > 1:
+        return line.count(delimiter) + 1
+    try:
+        return len(next(csv.reader([line], delimiter=delimiter), []))
+    except csv.Error:
+        return line.count(delimiter) + 1
+
+
+def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
+    """Whether each row below the first has a space behind each delimiter, and quotation marks behind one: "a", "b"."""
+    mark = re.escape(delimiter)
+    cell = rf'(?: *"(?:[^"]|"")*+" *|(?! *")[^{mark}]*+)'
+    line_of_cells = re.compile(f"{cell}(?:{mark}{cell})*+")
+    is_one = False
+    for line in islice(open_lines(path), 1, MAX_LINES_SAMPLED):
+        if f'{delimiter} "' in line and line_of_cells.fullmatch(line) is None:
+            return False
+        plain = QUOTED_TEXT.sub('""', line)
+        if delimiter in plain.replace(f"{delimiter} ", ""):
+            return False
+        is_one |= f'{delimiter} ""' in plain
+    return is_one
+
+
+def find_long_delimiter(path: Path) -> str | None:
+    """The delimiter of several characters that each of the first lines has as often; None if there is none."""
+    lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
+    for mark in LONG_DELIMITERS:
+        counts = {line.count(mark) for line in lines}
+        if len(counts) == 1 and 0 not in counts:
+            return mark
+    return None
+
+
+def row_width(first: Sequence[str], others: Sequence[Sequence[str]]) -> int:
+    """The number of cells of the rows below a first one: as many, or one more that the header does not name.
+
+    So are names of rows, as R writes them before the others, and what is behind a delimiter at the end of each row.
+    """
+    if others and (has_row_names(first, others) or has_empty_ends(first, others)):
+        return len(first) + 1
+    return len(first)
+
+
+def has_row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether rows have names before the cells that a header names, beginning with 1."""
+    return len(rows[0]) == len(header) + 1 and rows[0][0] == FIRST_ROW_NAME and not has_empty_ends(header, rows)
+
+
+def has_empty_ends(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether each row has an empty cell more than a header, as where a delimiter ends the line."""
+    return all(len(row) == len(header) + 1 and not row[-1] for row in rows)

@@ -1,0 +1,159 @@
+"""JSON that holds other things than rows of texts: conversations, questions by paragraph, answers that annotators
+rejected, messages of a program, whole columns. Named with what makes rows of them, and not read."""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tfm.data.formats.conll.spans import spans_problem
+from tfm.data.lines import open_maybe_compressed
+
+DECODER = json.JSONDecoder()
+MAX_DOCUMENT_BYTES = 1 << 20
+MIN_MESSAGES = 3
+AUDIO_NAME_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a)", re.IGNORECASE)
+TURN_KEYS = (("role", "content"), ("from", "value"), ("speaker", "text"))
+"""The keys of a turn of a conversation: who speaks, and what is said."""
+UNDECIDED_LABEL, LABEL_OF_ANNOTATORS = "-", "gold_label"
+UNDECIDED_REMARK = (
+    f"{LABEL_OF_ANNOTATORS!r} is - where annotators did not agree, which is read as a class: remove these rows"
+)
+OWN_ROW_KEYS = ("translation", "text", "source", "target", "label", "id")
+"""Keys of rows, which messages of a program are not called."""
+
+
+def value_problem(column: str, value: object) -> str | None:
+    """Why a value of a row is no text, with what to do; None if nothing is known of it.
+
+    column: its key.
+    """
+    if (problem := spans_problem(value)) is not None:
+        return problem
+    first = value[0] if isinstance(value, list) and value else None
+    if not isinstance(first, dict):
+        return None
+    for speaker, said in TURN_KEYS:
+        if speaker in first and said in first:
+            turns = f"{{source: .{column}[-2].{said}, target: .{column}[-1].{said}}}"
+            rows = f"jq -c '.. | objects | select(.{column}) | {turns}' FILE"
+            return f"holds turns of conversations: write what is read and the answer as two texts, as by {rows}"
+    if "qas" in first:
+        rows = (
+            "jq -c '.data[].paragraphs[] | .context as $context | .qas[] | {question, context: $context, "
+            'answer: (.answers[0].text // "")}\' FILE'
+        )
+        return f"holds questions by paragraph, as SQuAD: write a row for each, as by {rows}"
+    if "result" in first:
+        return "holds answers of Label Studio: export them as JSON-MIN or CSV, a row for each text"
+    return None
+
+
+def rejected_problem(row: object) -> str | None:
+    """Why a row is no example: an annotator rejected or skipped it in prodigy; None if none did."""
+    if not isinstance(row, dict) or "_task_hash" not in row or row.get("answer") not in ("reject", "ignore"):
+        return None
+    remedy = "keep the accepted ones, as by jq -c 'select(.answer == \"accept\")' FILE"
+    return f"its answer in prodigy is {row['answer']!r}, so that its label is not that of the text: {remedy}"
+
+
+def is_undecided(column: str, cell: object) -> bool:
+    """Whether a cell is the mark of SNLI and MultiNLI for a pair on whose label annotators did not agree."""
+    return column == LABEL_OF_ANNOTATORS and cell == UNDECIDED_LABEL
+
+
+def array_item_problem(text: str, place: int, number: int, begin: int | None) -> str:
+    """Why an item of an array is no row.
+
+    Args:
+        text: with the item.
+        place: where it begins.
+        number: of the item.
+        begin: where the array around it begins, if in the text; if more follows it, each line is one.
+    """
+    try:
+        item, _ = DECODER.raw_decode(text, place)
+        if isinstance(item, list):
+            return f"item {number} {_array_problem(item, is_line=False)}"
+        line, end = DECODER.raw_decode(text, place if begin is None else begin)
+        if isinstance(line, list) and text[end:].strip():
+            return f"line 1 {_array_problem(line, is_line=True)}"
+    except (ValueError, RecursionError):
+        pass
+    remedy = "a text alone, one a line, is written by jq -r '.[]' FILE"
+    return f"item {number} is a text, and a row must be an object with a name for each value; {remedy}"
+
+
+def audio_remark(source: str) -> str | None:
+    """A remark on a source that is the name of a recording, which is read as a text; None if it is none."""
+    if AUDIO_NAME_PATTERN.fullmatch(source) is None:
+        return None
+    return f"its first source is the name of a recording ({source:.60}), read as text: tfm reads no sound"
+
+
+def _array_problem(values: Sequence[object], *, is_line: bool) -> str:
+    """Why an array is no row of a table, with what to do.
+
+    Args:
+        values: what is in it.
+        is_line: whether each line of the file has one; else they are in an array around them.
+    """
+    each = "" if is_line else ".[] | "
+    if (problem := next(filter(None, map(spans_problem, values)), None)) is not None:
+        return problem
+    if len(values) == 2 and isinstance(values[1], dict) and "cats" in values[1]:
+        rows = f"jq -c '{each}{{text: .[0], label: (.[1].cats | to_entries | max_by(.value) | .key)}}' FILE"
+        return f"holds texts with scores of categories, as spaCy: write texts and labels, as by {rows}"
+    rows = f"jq -c '{each}{{source: .[0], target: .[1]}}' FILE"
+    return f"is an array, and a row must be an object with a name for each value, as by {rows}"
+
+
+def whole_document_problem(path: Path) -> str | None:
+    """Why a file whose only object goes over some or all of its lines is no table; None if it is one, or long."""
+    with open_maybe_compressed(path) as stream:
+        head = stream.read(MAX_DOCUMENT_BYTES)
+    if len(head) == MAX_DOCUMENT_BYTES:
+        return None
+    return _document_problem(head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"))
+
+
+def _document_problem(text: str) -> str | None:
+    """Why a file is no table whose rows are objects: it is a single object with the columns or messages of a program;
+    None if it is none, or a row.
+
+    text: all of the file.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or not {*document}.isdisjoint(OWN_ROW_KEYS):
+        return None
+    if _has_columns(document):
+        remedy = 'write its rows, by pandas.DataFrame(...).to_json(FILE, orient="records", lines=True)'
+        return f"is a table by columns, one array each: {remedy}"
+    leaves = list(_leaves(document))
+    if len(leaves) < MIN_MESSAGES or not all(isinstance(leaf, str) for leaf in leaves):
+        return None
+    if 2 * sum(" " in key.strip() for key in document) > len(document):
+        remedy = "jq -c 'to_entries[] | {source: .key, target: .value}' FILE"
+        return f"is one object, whose keys seem to be texts: write a row for each of them, as by {remedy}"
+    remedy = "make PO of both, as by `json2po -t SOURCE TARGET OUT.po` of translate-toolkit"
+    return f'holds messages of one language with their names (one object of JSON): {remedy}, and set format = "po"'
+
+
+def _has_columns(document: Mapping[str, object]) -> bool:
+    """Whether values are lists as long as each other with texts in them that have several words."""
+    lists = [value for value in document.values() if isinstance(value, list)]
+    are_alike = len(lists) == len(document) > 1 and len({*map(len, lists)}) == 1
+    cells = [cell for each in lists for cell in each]
+    return are_alike and any(isinstance(cell, str) and " " in cell.strip() for cell in cells)
+
+
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _leaves(each)
+    else:
+        yield value
