@@ -10,16 +10,18 @@ import numpy as np
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
-from tfm.pipeline.artifacts.artifact import read_artifact, stale_reason
+from tfm.pipeline.artifacts.artifact import open_artifact, read_artifact, stale_reason
 from tfm.pipeline.errors import DataError, TfmError
 from tfm.pipeline.recipes.chain import SHARED_STAGES
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.recipe_batch import plan_stage
 from tfm.pipeline.recipes.run_paths import get_run_paths
 from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.pipeline.tasks.masked_language_model import PREDICTED_SHARE
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.training.assembly.num_updates import last_step, step_after_epoch
+from tfm.pipeline.training.assembly.num_updates import NumBatches, last_step, step_after_epoch
+from tfm.pipeline.training_config import TrainingConfig
 
 ASSUMED_PADDING_SHARE = 0.03
 
@@ -32,20 +34,28 @@ class CorpusSize:
         rows: in an epoch.
         source_tokens: in an epoch, with end tokens.
         target_tokens: the same of the targets.
-        padding: the share of positions that are padding; None where a model has no batches of texts.
+        predictions: that the loss of an epoch has.
+        padding: the share of positions that are padding.
         updates: of the whole training.
         updates_per_epoch: of the first epoch.
+        batches_per_epoch: of the first epoch.
+        batches_per_update: of all processes, on average over the training.
         batch_tokens: padded tokens of a batch on its larger side, at most.
+        dataset_bytes: of the files of the dataset; None where there is none.
         is_exact: whether all of it was counted, not assumed.
     """
 
     rows: int
     source_tokens: int
     target_tokens: int
+    predictions: float
     padding: float
     updates: int
     updates_per_epoch: int
+    batches_per_epoch: int
+    batches_per_update: float
     batch_tokens: int
+    dataset_bytes: int | None
     is_exact: bool
 
 
@@ -65,26 +75,61 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
         remedy = f"{made}, or give --on DEVICE, --pairs and --tokens"
         raise DataError(f"there is no dataset to count yet: {remedy}", file=folder)
     data = read_artifact(folder, lambda _: load_dataset(folder))
+    size = sum(each.size for each in open_artifact(folder, "preprocess").files.values())
     source, target = load_tokenizer_pair(data.tokenizer_folder)
     batch_tokens = batch_tokens_of_training(recipe, data.batch_tokens)
     task = make_task(TaskContext(recipe.training, recipe.model, source, target, batch_tokens))
     epochs = task.epochs(data.train, batch_tokens, recipe.seed)
-    updates = last_step(recipe.training, epochs.num_batches, num_processes)
-    per_epoch = step_after_epoch(epochs.num_batches(0), 0, recipe.training, num_processes)
+    course = _count_updates(recipe.training, epochs.num_batches, num_processes)
     if recipe.model.block is not None:  # windows of a running text are filled, but for a few tokens at its ends
         windows = sum(map(len, epochs(0)))
         tokens = windows * recipe.model.block
-        found = CorpusSize(windows, tokens, tokens, 0.0, updates, per_epoch, batch_tokens, is_exact=True)
+        found = CorpusSize(windows, tokens, tokens, tokens, 0.0, *course, batch_tokens, size, is_exact=True)
         return found, source.vocab_size, target.vocab_size
-    rows = np.concatenate([np.asarray(batch) for batch in epochs(0)])
-    positions = 0
+    num_rows, positions, sums = 0, 0, np.zeros(3)
     columns = data.train.source_lengths, data.train.target_lengths
+    predictions = task.num_predictions(data.train)
     for batch in epochs(0):
-        positions += sum(int((column[batch] + 1).max()) * len(batch) for column in columns)
-    sources, targets = (int((column[rows] + 1).sum()) for column in columns)
+        lengths = [column[batch] + 1 for column in columns]
+        num_rows += len(batch)
+        positions += sum(int(each.max()) * len(batch) for each in lengths)
+        sums += [each.sum() for each in (*lengths, predictions[batch])]
+    sources, targets, predicted = map(int, sums)
     padding = 1 - (sources + targets) / positions if positions else 0.0
-    found = CorpusSize(len(rows), sources, targets, padding, updates, per_epoch, batch_tokens, is_exact=True)
+    share = predicted_share(recipe)
+    found = CorpusSize(
+        num_rows, sources, targets, predicted * share, padding, *course, batch_tokens, size, is_exact=True
+    )
     return found, source.vocab_size, target.vocab_size
+
+
+def _count_updates(config: TrainingConfig, num_batches: NumBatches, num_processes: int) -> tuple[int, int, int, float]:
+    """The updates of a training and of its first epoch, the batches of that, and those of an update on average."""
+    updates, batches = last_step(config, num_batches, num_processes), num_batches(0)
+    mean = mean_batches_per_update(config, batches, updates, num_processes)
+    return updates, step_after_epoch(batches, 0, config, num_processes), batches, mean
+
+
+def mean_batches_per_update(config: TrainingConfig, batches_per_epoch: int, updates: int, num_processes: int) -> float:
+    """Return the batches that an update takes on average over the first updates of a training: fewer than
+    `accumulate` where an epoch ends, more where `batch_growth` says so.
+
+    Args:
+        config: the [training] part of a recipe.
+        batches_per_epoch: the number of batches of an epoch.
+        updates: the number of updates.
+        num_processes: that share the batches of an update.
+    """
+    step = batches = 0
+    while (after := step_after_epoch(batches_per_epoch, step, config, num_processes)) <= updates:
+        step, batches = after, batches + batches_per_epoch
+    batches += num_processes * sum(map(config.accumulation_steps_at, range(step + 1, updates + 1)))
+    return batches / updates
+
+
+def predicted_share(recipe: Recipe) -> float:
+    """Return the share of the tokens that may be predicted which an update predicts."""
+    return PREDICTED_SHARE if TASK_SPECS[recipe.model.task].hides_pieces else 1.0
 
 
 def stale_data_reason(recipe: Recipe) -> str | None:
@@ -133,10 +178,10 @@ def assume_corpus_and_vocabularies(
     total = round(pairs * (tokens + 1))
     batch_tokens = batch_tokens_of_training(recipe, recipe.data.batch_tokens)
     batches = math.ceil(total / (batch_tokens * (1 - ASSUMED_PADDING_SHARE)))
-    updates = last_step(recipe.training, lambda _: batches, num_processes)
-    per_epoch = step_after_epoch(batches, 0, recipe.training, num_processes)
+    course = _count_updates(recipe.training, lambda _: batches, num_processes)
+    predictions = pairs if TASK_SPECS[recipe.model.task].labels == "label" else total * predicted_share(recipe)
     padding = ASSUMED_PADDING_SHARE
-    corpus = CorpusSize(pairs, total, total, padding, updates, per_epoch, batch_tokens, is_exact=False)
+    corpus = CorpusSize(pairs, total, total, predictions, padding, *course, batch_tokens, None, is_exact=False)
     return corpus, recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size
 
 

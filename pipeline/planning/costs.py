@@ -1,7 +1,8 @@
 """The arithmetic of a training: parameters, floating-point operations and memory, from shapes and lengths alone.
 
-A product of a weight (out, in) with a token takes 2 · out · in operations forward, and twice that backward. Attention
-takes 4 · T · D a token and layer forward, with T tokens to attend to (half of them where later ones are hidden).
+A product of a weight (out, in) with a token takes 2 · out · in operations forward, and twice that backward: once for
+the gradient of its input, and once for that of the weight, where that is trained. Attention takes 4 · T · D a token and
+layer forward, with T tokens to attend to (half of them where later ones are hidden).
 """
 
 import math
@@ -11,15 +12,18 @@ from dataclasses import dataclass
 
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import DEFAULT_TARGETS
-from tfm.pipeline.training_config import TrainingConfig
+from tfm.pipeline.training.optimizers import is_within_layers
+from tfm.pipeline.training_config import LoraConfig, TrainingConfig
 
+FORWARD_FLOP, INPUT_GRADIENT_FLOP, WEIGHT_GRADIENT_FLOP = 2, 2, 2
+"""Operations by number of a weight and token."""
 TRAINING_TO_FORWARD_FLOP = 3
-"""Forward and backward together, in forwards."""
+"""Forward and backward of attention together, in forwards."""
 FLOAT_BYTES = 4
 LOGIT_CHUNK_ROWS = 256
 """Rows of which logits are kept at a time."""
-OPTIMIZER_COPIES = {"adam": 2, "adamw": 2, "adagrad": 1, "muon": 1, "sgd": 1}
-"""Numbers that an optimizer keeps of each parameter."""
+OPTIMIZER_COPIES = {"adam": 2, "adamw": 2, "adagrad": 1, "sgd": 1}
+"""Numbers that an optimizer keeps of each parameter; Muon, which has AdamW for a part of them, is counted by itself."""
 ACTIVATIONS_OF_SUBLAYER = {"attention": 6, "cross_attention": 5, "feed_forward": 4}
 """Rows of width D that a sublayer keeps for the backward pass: its input, its normalized input, projections, masks."""
 
@@ -31,6 +35,7 @@ class UpdateSizes:
     Args:
         source_tokens: real tokens of the sources in an update of all processes.
         target_tokens: of the targets.
+        predictions: of the loss in such an update, each of which takes a product with the output layer.
         source_length: tokens that a source token attends to, on average.
         target_length: the same of a target token.
         batch_tokens: padded tokens of a batch on its larger side, on one device.
@@ -38,6 +43,7 @@ class UpdateSizes:
 
     source_tokens: float
     target_tokens: float
+    predictions: float
     source_length: float
     target_length: float
     batch_tokens: int
@@ -52,39 +58,79 @@ def num_trained_parameters(shapes: Mapping[str, tuple[int, ...]], config: Traini
     """The number of weights that are trained: all, or those of adapters, A (r, in) and B (out, r) of each product."""
     if config.lora is None:
         return num_parameters(shapes)
-    adapted = config.lora.products or DEFAULT_TARGETS
-    endings = tuple(f".{name}.weight" for name in adapted)
-    return sum(config.lora.rank * sum(shape) for name, shape in shapes.items() if name.endswith(endings))
+    return sum(config.lora.rank * sum(shape) for name, shape in shapes.items() if _has_adapter(name, config.lora))
+
+
+def _has_adapter(weight: str, lora: LoraConfig) -> bool:
+    """Whether an adapter stands beside the weight of this name."""
+    return weight.endswith(tuple(f".{name}.weight" for name in lora.products or DEFAULT_TARGETS))
 
 
 def flop_of_update(
-    shapes: Mapping[str, tuple[int, ...]], model: ModelConfig, sizes: UpdateSizes, target_vocab: int
+    shapes: Mapping[str, tuple[int, ...]],
+    model: ModelConfig,
+    config: TrainingConfig,
+    sizes: UpdateSizes,
+    target_vocab: int,
 ) -> float:
     """Return the floating-point operations of an update, forward and backward.
 
     Args:
         shapes: of the weights by name.
-        model: its config.
+        model: the [model] part of a recipe.
+        config: the [training] part of a recipe.
         sizes: of the update.
         target_vocab: the number of pieces of the target.
     """
-    tokens = {"encoder": sizes.source_tokens, "decoder": sizes.target_tokens}
-    products = 0.0
+    tokens, flop = _tokens_by_stack(model, sizes), 0.0
+    frozen, trained = FORWARD_FLOP + INPUT_GRADIENT_FLOP, FORWARD_FLOP + INPUT_GRADIENT_FLOP + WEIGHT_GRADIENT_FLOP
+    of_weight = trained if config.lora is None else frozen
+    of_layer = of_weight + (FORWARD_FLOP if config.recompute else 0)
     for name, shape in shapes.items():
         part = name.split(".")[0]
-        if len(shape) >= 2 and "embedding" not in part:
-            reads_source = part == "encoder" or "cross_attention.key_value" in name
-            side: str = model.only_stack or ("encoder" if reads_source else "decoder")
-            products += math.prod(shape) * tokens[side]
-    if not any(name.split(".")[0] == "output" for name in shapes) and model.only_stack != "encoder":
-        products += target_vocab * model.width * sizes.target_tokens  # the output layer is the embedding's table
-    attention = 0.0
+        if len(shape) < 2 or "embedding" in part:
+            continue
+        if part == "output":
+            flop += trained * math.prod(shape) * sizes.predictions  # losses.py computes its gradient in any case
+            continue
+        reads_source = part == "encoder" or "cross_attention.key_value" in name
+        num_tokens = tokens[model.only_stack or ("encoder" if reads_source else "decoder")]
+        flop += of_layer * math.prod(shape) * num_tokens
+        if config.lora is not None and _has_adapter(name, config.lora):
+            flop += trained * config.lora.rank * sum(shape) * num_tokens
+    if not any(name.split(".")[0] == "output" for name in shapes):  # the output layer is the embedding's table
+        flop += trained * target_vocab * model.width * sizes.predictions
     for side in stack_names(model):
-        seen = sizes.source_length if side == "encoder" else sizes.target_length / 2
-        seen += 0.0 if side == "encoder" or model.only_stack else sizes.source_length
         stack = getattr(model, side)
-        attention += 4 * stack.layers * stack.dim * tokens[side] * seen
-    return TRAINING_TO_FORWARD_FLOP * (2 * products + attention)
+        passes = TRAINING_TO_FORWARD_FLOP + (1 if config.recompute else 0)
+        flop += passes * 4 * stack.layers * stack.dim * tokens[side] * _attended_length(model, side, sizes)
+    return flop * _num_passes(config)
+
+
+def _tokens_by_stack(model: ModelConfig, sizes: UpdateSizes) -> dict[str, float]:
+    """The tokens that each stack reads; a decoder that translates alone reads source and target as one text."""
+    both = sizes.source_tokens + sizes.target_tokens if _reads_pair_as_one_text(model) else sizes.target_tokens
+    return {"encoder": sizes.source_tokens, "decoder": both}
+
+
+def _attended_length(model: ModelConfig, side: str, sizes: UpdateSizes) -> float:
+    """The tokens that a token of a stack attends to, on average and in a layer."""
+    if model.architecture == "recurrent":
+        return 0.0 if model.only_stack or side == "encoder" else sizes.source_length / model.decoder.layers
+    if side == "encoder":
+        return sizes.source_length
+    if _reads_pair_as_one_text(model):
+        return (sizes.source_length + sizes.target_length) / 2
+    return sizes.target_length / 2 + (0.0 if model.only_stack else sizes.source_length)
+
+
+def _reads_pair_as_one_text(model: ModelConfig) -> bool:
+    return model.only_stack == "decoder" and model.task == "translation"
+
+
+def _num_passes(config: TrainingConfig) -> int:
+    """How often an update reads a batch: R-Drop reads it twice."""
+    return 1 if config.r_drop is None else 2
 
 
 def stack_names(model: ModelConfig) -> tuple[str, ...]:
@@ -115,22 +161,38 @@ def memory_by_use(
     """
     parameters, share = num_parameters(shapes), 1 if config.shard == "none" else num_devices
     own, trained = parameters / share, num_trained_parameters(shapes, config) / share
+    positions = sizes.batch_tokens * _num_passes(config)
+    if _reads_pair_as_one_text(model):  # the larger side of a batch has all its tokens
+        sides = sizes.source_tokens, sizes.target_tokens
+        positions = round(positions * sum(sides) / max(*sides, 1))
     return {
         "weights": FLOAT_BYTES * own,
         "gradients": FLOAT_BYTES * trained,
-        "optimizer": FLOAT_BYTES * optimizer_copies(config) * trained,
+        "optimizer": FLOAT_BYTES * num_optimizer_numbers(shapes, config) / share,
         "moving average": FLOAT_BYTES * trained if config.ema is not None else 0.0,
         "gathered weights": 0.0 if own == parameters else FLOAT_BYTES * _num_gathered(shapes, config),
-        "activations": (2 if low_precision else FLOAT_BYTES) * _numbers_kept(model, config) * sizes.batch_tokens,
+        "activations": (2 if low_precision else FLOAT_BYTES) * _numbers_kept(model, config) * positions,
         "logits": 2.0 * FLOAT_BYTES * LOGIT_CHUNK_ROWS * target_vocab,
     }
 
 
-def optimizer_copies(config: TrainingConfig) -> int:
-    """Return how many numbers the optimizer of a training keeps of each parameter."""
-    if config.optimizer.name == "sgd" and not config.optimizer.momentum:
+def num_optimizer_numbers(shapes: Mapping[str, tuple[int, ...]], config: TrainingConfig) -> int:
+    """Return how many numbers the optimizer of a training keeps: Muon one of each number of a matrix within layers, and
+    AdamW's two of the others.
+
+    Args:
+        shapes: of the weights by name.
+        config: the [training] part of a recipe.
+    """
+    trained, name = num_trained_parameters(shapes, config), config.optimizer.name
+    if name == "sgd" and not config.optimizer.momentum:
         return 0
-    return OPTIMIZER_COPIES[config.optimizer.name]
+    if name != "muon":
+        return OPTIMIZER_COPIES[name] * trained
+    if config.lora is not None:  # adapters are matrices within layers
+        return trained
+    hidden = sum(math.prod(shape) for name, shape in shapes.items() if len(shape) == 2 and is_within_layers(name))
+    return hidden + OPTIMIZER_COPIES["adamw"] * (trained - hidden)
 
 
 def _num_gathered(shapes: Mapping[str, tuple[int, ...]], config: TrainingConfig) -> int:

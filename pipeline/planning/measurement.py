@@ -50,8 +50,13 @@ class ShortTrainingMeasurement:
         """Parts of the costs that the figures leave out."""
         return "translate and evaluate are not in the time"
 
-    def training_seconds(self, updates: int, validations: int) -> dict[str, float]:
-        """Seconds of a training of so many updates and validations."""
+    def training_seconds(self, updates: float, validations: int) -> dict[str, float]:
+        """Seconds of a training.
+
+        Args:
+            updates: their number, counted in updates as large as those measured.
+            validations: their number.
+        """
         return {"train": self.start_seconds + updates * self.update_seconds + validations * self.validation_seconds}
 
     def split_peak_memory(self, estimated_bytes: Mapping[str, float]) -> dict[str, float]:
@@ -63,7 +68,7 @@ class ShortTrainingMeasurement:
 
 
 def measure_short_training(
-    recipe: Path, sets: Sequence[str], translation_length: int | None
+    recipe: Path, sets: Sequence[str], translation_length: int | None, training_updates: int
 ) -> ShortTrainingMeasurement:
     """Train a recipe twice: for few updates with a validation, and for more with two.
 
@@ -74,13 +79,14 @@ def measure_short_training(
         recipe: the recipe.
         sets: values that are changed, KEY=VALUE.
         translation_length: tokens of a translation in validations of the second; None: they do not translate.
+        training_updates: of the whole training: no more shapes of batches are measured than it has.
 
     Raises:
         RecipeError: a short training fails.
     """
     with TemporaryDirectory() as folder:
         whole, peak, lines = _train(recipe, sets, Path(folder) / "one", FIRST_UPDATES, FIRST_UPDATES)
-        updates = num_updates_to_measure(update_seconds(lines))
+        updates = num_updates_to_measure(update_seconds(lines), training_updates)
         shorter = [] if translation_length is None else length_limit(translation_length)
         whole, second_peak, lines = _train(recipe, [*sets, *shorter], Path(folder) / "two", updates, updates // 2)
     seconds, validation = update_seconds(lines), validation_seconds(lines)
@@ -95,9 +101,14 @@ def length_limit(tokens: int) -> list[str]:
     return [f"decoding.max_length={tokens}", f"decoding.max_ratio={ratio}"]
 
 
-def num_updates_to_measure(seconds: float) -> int:
-    """Return the number of updates of the second training, an even one, where an update took so many seconds."""
-    affordable = min(MEASURED_SECONDS / max(seconds, 1e-9), MAX_UPDATES)
+def num_updates_to_measure(seconds: float, training_updates: int) -> int:
+    """Return the number of updates of the second training, an even one.
+
+    Args:
+        seconds: of an update.
+        training_updates: of the whole training.
+    """
+    affordable = min(MEASURED_SECONDS / max(seconds, 1e-9), MAX_UPDATES, training_updates)
     return max(FIRST_UPDATES, int(affordable) // 2 * 2)
 
 
@@ -124,8 +135,13 @@ def _train(
     changed = [
         *sets,
         f"training.max_steps={updates}",
+        "training.max_epochs=none",
         "training.log_every=1",
+        "training.validation.every_epochs=none",
         f"training.validation.every_steps={validate_every}",
+        "training.early_stopping.patience=none",
+        "training.trackers=[]",  # no run of a tracker that people look at
+        "training.tensorboard=false",
     ]
     words = [word for each in changed for word in ("--set", each)]
     command = [sys.executable, "-m", "tfm", "train", "--recipe", str(recipe), *words, "--out", str(out)]

@@ -13,6 +13,7 @@ from tfm.pipeline.model_io.model_weights import model_weight_shapes
 from tfm.pipeline.planning.corpus_size import (
     ASSUMED_PADDING_SHARE,
     CorpusSize,
+    mean_batches_per_update,
     num_validations,
     translates_in_validation,
 )
@@ -21,9 +22,9 @@ from tfm.pipeline.planning.costs import (
     UpdateSizes,
     flop_of_update,
     memory_by_use,
+    num_optimizer_numbers,
     num_parameters,
     num_trained_parameters,
-    optimizer_copies,
 )
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DeviceSpec
 from tfm.pipeline.planning.measurement import ShortTrainingMeasurement
@@ -142,19 +143,20 @@ def make_plan(
     except ValueError as error:
         raise RecipeError(f"the model cannot be built: {error}") from None
     parameters, number = num_parameters(shapes), 1 if devices is None else devices[0]
-    sizes = _update_sizes(recipe, corpus, number)
-    flop = flop_of_update(shapes, model, sizes, vocabularies[1])
+    sizes = _update_sizes(corpus)
+    flop = flop_of_update(shapes, model, config, sizes, vocabularies[1])
     half = devices is not None and config.precision != "fp32" and devices[1].precision != "fp32"
     memory = memory_by_use(shapes, model, config, sizes, vocabularies[1], low_precision=half, num_devices=number)
     assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
+    if config.bpe_dropout is not None or config.unigram_alpha is not None:
+        assumptions.append("tokens of the dataset: sampled pieces are more, and take more operations and memory")
     if config.batch_tokens == "auto":
         assumptions.append(f"batches of {corpus.batch_tokens:,} tokens: what fits is found when the training begins")
     if measured is not None:
         memory = measured.split_peak_memory(memory)
-        limit, seconds = (
-            measured.memory_limit,
-            measured.training_seconds(corpus.updates, num_validations(recipe, corpus)),
-        )
+        first = mean_batches_per_update(config, corpus.batches_per_epoch, measured.updates, number)
+        updates = corpus.updates * corpus.batches_per_update / first
+        limit, seconds = measured.memory_limit, measured.training_seconds(updates, num_validations(recipe, corpus))
         written = ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
         timed = f"training from {measured.updates} measured updates and a validation{written}"
         assumptions.append(f"{timed}; {measured.uncounted_costs_note}")
@@ -183,7 +185,7 @@ def make_plan(
         limit,
         flop,
         seconds,
-        _disk_bytes(recipe, corpus, parameters, num_trained_parameters(shapes, config)),
+        _disk_bytes(recipe, corpus, shapes),
         tuple(assumptions),
         _memory_saving_keys(recipe, corpus, memory, limit, number),
         stale_data,
@@ -192,29 +194,28 @@ def make_plan(
     )
 
 
-def _update_sizes(recipe: Recipe, corpus: CorpusSize, number: int) -> UpdateSizes:
+def _update_sizes(corpus: CorpusSize) -> UpdateSizes:
     """The sizes of an update: real tokens of all batches that it takes, and lengths."""
-    per_update = recipe.training.accumulate * number
-    larger = max(corpus.source_tokens, corpus.target_tokens, 1)
-    share = corpus.batch_tokens * (1 - corpus.padding) * per_update / larger
-    rows = max(corpus.rows, 1)
+    share, rows = corpus.batches_per_update / corpus.batches_per_epoch, max(corpus.rows, 1)
     return UpdateSizes(
         corpus.source_tokens * share,
         corpus.target_tokens * share,
+        corpus.predictions * share,
         ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.source_tokens / rows,
         ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.target_tokens / rows,
         corpus.batch_tokens,
     )
 
 
-def _disk_bytes(recipe: Recipe, corpus: CorpusSize, parameters: int, trained: int) -> dict[str, float]:
+def _disk_bytes(recipe: Recipe, corpus: CorpusSize, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, float]:
     """Bytes that the artifacts of a run take, by name."""
-    keep = recipe.training.keep
-    checkpoints = keep.last + keep.best
-    copies = optimizer_copies(recipe.training) + (recipe.training.ema is not None)
+    config, parameters = recipe.training, num_parameters(shapes)
+    averages = num_trained_parameters(shapes, config) if config.ema is not None else 0
+    checkpoint = FLOAT_BYTES * (parameters + num_optimizer_numbers(shapes, config) + averages)
+    assumed = 4.0 * (corpus.source_tokens + corpus.target_tokens) + 16.0 * corpus.rows
     return {
-        "dataset": 4.0 * (corpus.source_tokens + corpus.target_tokens) + 16.0 * corpus.rows,
-        "checkpoints": float(FLOAT_BYTES * (parameters + copies * trained) * checkpoints),
+        "dataset": assumed if corpus.dataset_bytes is None else float(corpus.dataset_bytes),
+        "checkpoints": float(checkpoint * (config.keep.last + config.keep.best)),
         "model": 4.0 * parameters,
     }
 

@@ -117,13 +117,13 @@ def _make_adamw(parameters: list[nn.Parameter], config: OptimizerConfig) -> torc
 def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """The matrices of products whose input and output are hidden features: those of a network itself, of its embeddings
     and of its output layer are none of them."""
-    layers = [each for name, each in model.named_modules() if isinstance(each, Linear) and _is_hidden_layer(name)]
+    layers = [each for name, each in model.named_modules() if isinstance(each, Linear) and is_within_layers(name)]
     own = [parameter for each in layers for parameter in each.parameters(recurse=False)]
     return [each for each in dict.fromkeys(own) if each.ndim == 2 and each.requires_grad]
 
 
-def _is_hidden_layer(name: str) -> bool:
-    """Return whether a product of this name is one within layers."""
+def is_within_layers(name: str) -> bool:
+    """Return whether a product of this name, or a weight of one, is between hidden features."""
     part, dot, _ = name.partition(".")
     return bool(dot) and part != "output" and not part.endswith("embedding")
 

@@ -72,7 +72,9 @@ def plan(
         planned = "the plan is that of the dataset on disk; `tfm tokenize` and `tfm preprocess` make it anew"
         make_reporter().warn(f"{stale_data}: {planned}")
     length = mean_reference_length(resolved) if devices is None else None
-    measured = measure_short_training(recipe, sets or (), length) if devices is None else None
+    measured = None
+    if devices is None:
+        measured = measure_short_training(recipe, sets or (), length, corpus.updates)
     both = vocabularies[0], vocabularies[1]
     run_plan = make_plan(resolved, corpus, both, devices, measured, price=price, stale_data=stale_data)
     if as_json:

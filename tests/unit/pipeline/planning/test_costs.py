@@ -7,14 +7,17 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from tfm.model.build import build
 from tfm.model.config import ModelConfig
+from tfm.model.layers.lora import add_lora
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.model_weights import model_weight_shapes
-from tfm.pipeline.planning.corpus_size import assume_corpus_and_vocabularies
-from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use
+from tfm.pipeline.planning.corpus_size import assume_corpus_and_vocabularies, mean_batches_per_update
+from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_optimizer_numbers
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DEVICES, parse_devices
 from tfm.pipeline.planning.run_plan import RunPlan, make_plan
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.training.optimizers import make_optimizer
 from tfm.pipeline.training_config import TrainingConfig
 
 RECIPES = Path(__file__).parents[4] / "recipes"
@@ -31,13 +34,15 @@ def plan_of(recipe: Recipe, devices: str, **more: float) -> RunPlan:
 def test_operations_of_the_base_model_by_hand() -> None:
     model, vocab, tokens = ModelConfig(), 32_000, 1000.0
     shapes = model_weight_shapes(model, source_vocab=vocab, target_vocab=vocab)
-    found = flop_of_update(shapes, model, UpdateSizes(tokens, tokens, 0, 0, 4096), vocab)
+    found = flop_of_update(shapes, model, TrainingConfig(), UpdateSizes(tokens, tokens, tokens, 0, 0, 4096), vocab)
     width, inner = 512, 2048
     encoder = 6 * (4 * width**2 + 2 * width * inner)
     decoder = 6 * (8 * width**2 + 2 * width * inner) + vocab * width
     assert found == 6 * tokens * (encoder + decoder)
     assert found / tokens / 1e6 == pytest.approx(368, rel=0.03), "operations a target token, measured elsewhere"
-    with_attention = flop_of_update(shapes, model, UpdateSizes(tokens, tokens, 30, 30, 4096), vocab)
+    with_attention = flop_of_update(
+        shapes, model, TrainingConfig(), UpdateSizes(tokens, tokens, tokens, 30, 30, 4096), vocab
+    )
     assert with_attention - found == 3 * 4 * width * 6 * tokens * (30 + 15 + 30)
 
 
@@ -52,7 +57,7 @@ def test_operations_of_a_layer_are_those_that_torch_counts() -> None:
     layer = nn.TransformerEncoderLayer(width, 4, inner, batch_first=True, dropout=0.0)
     with FlopCounterMode(display=False) as counter:
         layer(torch.randn(1, rows, width, requires_grad=True)).sum().backward()
-    found = flop_of_update(shapes, model, UpdateSizes(rows, 0, rows, 0, 64), 3)
+    found = flop_of_update(shapes, model, TrainingConfig(), UpdateSizes(rows, 0, 0, rows, 0, 64), 3)
     assert found == counter.get_total_flops() + 3 * 4 * width * rows * rows
 
 
@@ -107,8 +112,25 @@ def test_memory_of_an_optimizer(optimizer: str, copies: int) -> None:
     step.step()
     kept = sum(each.numel() for state in step.state.values() for each in state.values() if each.dim())
     assert kept == copies * sum(each.numel() for each in network.parameters())
-    memory = memory_by_use(shapes, model, config, UpdateSizes(1, 1, 1, 1, 10), 100, low_precision=False)
+    memory = memory_by_use(shapes, model, config, UpdateSizes(1, 1, 1, 1, 1, 10), 100, low_precision=False)
     assert memory["optimizer"] == copies * memory["weights"]
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_muon_keeps_one_number_of_a_matrix_within_layers_and_two_of_others(lora: bool) -> None:
+    model = ModelConfig.model_validate({"encoder": {"layers": 1}, "decoder": {"layers": 2}})
+    network = build(model, source_vocab=50, target_vocab=50)
+    shapes = model_weight_shapes(model, source_vocab=50, target_vocab=50)
+    if lora:
+        add_lora(network, 3, 3.0, None, seed=1)
+    settings = {"optimizer": {"name": "muon"}, **({"init_from": "x", "lora": {"rank": 3}} if lora else {})}
+    config = TrainingConfig.model_validate(settings)
+    optimizer = make_optimizer(network, config.optimizer)
+    for each in network.parameters():
+        each.grad = torch.zeros_like(each) if each.requires_grad else None
+    optimizer.step()
+    kept = sum(each.numel() for state in optimizer.state.values() for each in state.values() if each.dim())
+    assert kept == num_optimizer_numbers(shapes, config)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +152,7 @@ def test_devices_share_weights_and_layers_are_computed_again_as_the_recipe_says(
     shapes = model_weight_shapes(model, source_vocab=32_000, target_vocab=32_000)
 
     def memory(devices: int, **settings: object) -> dict[str, float]:
-        config, sizes = TrainingConfig.model_validate(settings), UpdateSizes(1, 1, 1, 1, 1000)
+        config, sizes = TrainingConfig.model_validate(settings), UpdateSizes(1, 1, 1, 1, 1, 1000)
         return memory_by_use(shapes, model, config, sizes, 100, low_precision=False, num_devices=devices)
 
     whole, full, optimizer = (memory(4, shard=shard) for shard in ("none", "full", "optimizer"))
@@ -161,3 +183,14 @@ def test_checkpoints_have_weights_optimizer_and_moving_average(settings: tuple[s
     recipe = load_recipe(RECIPES / "transformer-base.toml", list(settings))
     made, keep = plan_of(recipe, "H100"), recipe.training.keep
     assert made.disk["checkpoints"] == 4 * copies * made.parameters * (keep.last + keep.best)
+
+
+def test_batches_of_an_update_are_fewer_where_an_epoch_ends_and_more_where_updates_grow() -> None:
+    plain, growing = (
+        TrainingConfig.model_validate({"accumulate": 4, **more})
+        for more in ({}, {"batch_growth": {"factor": 2, "steps": [3]}})
+    )
+    assert mean_batches_per_update(plain, 10, 6, 1) == 20 / 6
+    assert mean_batches_per_update(plain, 10, 4, 1) == 14 / 4
+    assert mean_batches_per_update(growing, 10, 5, 1) == 20 / 5
+    assert mean_batches_per_update(plain, 10, 3, 2) == 18 / 3

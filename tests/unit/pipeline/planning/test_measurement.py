@@ -1,5 +1,6 @@
 """The measurement of `tfm plan` on this machine: seconds of an update and a validation, from when their lines came."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,33 @@ def test_an_update_is_timed_after_another_and_a_validation_between_two() -> None
 
 
 def test_slow_updates_are_few_and_fast_ones_no_more_than_their_shapes_need() -> None:
-    found = [num_updates_to_measure(seconds) for seconds in (0.0, 0.05, 0.5, 3.0, 100.0)]
+    found = [num_updates_to_measure(seconds, 1000) for seconds in (0.0, 0.05, 0.5, 3.0, 100.0)]
     assert found == [MAX_UPDATES, MAX_UPDATES, 40, 6, FIRST_UPDATES]
+    assert [num_updates_to_measure(0.0, updates) for updates in (1, 7, 47)] == [FIRST_UPDATES, 6, 46]
+
+
+@pytest.mark.slow
+def test_a_training_of_few_updates_by_epochs_is_measured_and_tracked_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own end, its own validations and a tracker are not those of the measurement."""
+    write_corpora(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE.format(folder=".").replace("max_steps = 10", "max_epochs = 1"), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    for stage in ("tokenize", "preprocess"):
+        assert tfm(stage, "--recipe", "tiny.toml").code == 0
+    sets = (
+        "training.validation.every_epochs=2",
+        "training.early_stopping.patience=1",
+        'training.trackers=["mlflow"]',
+    )
+    done = tfm("plan", "tiny.toml", *(word for each in sets for word in ("--set", each)), "--json")
+    assert done.code == 0, done.err
+    planned = json.loads(done.out)
+    assert planned["corpus"]["updates"] == 5
+    assert planned["seconds"]["train"] > 0
+    assert "4 measured updates" in " ".join(planned["assumptions"])
+    assert sorted(each.name for each in tmp_path.iterdir() if "mlflow" in each.name or "mlruns" in each.name) == []
 
 
 @pytest.mark.slow
@@ -52,8 +78,8 @@ def test_validations_translate_to_the_mean_length_of_the_references(
     assert length is not None
     assert 2 < length < 20
     assert mean_reference_length(load_recipe(Path("tiny.toml"), ("training.validation.bleu=false",))) is None
-    found = measure_short_training(Path("tiny.toml"), sets, length)
+    found = measure_short_training(Path("tiny.toml"), sets, length, 1000)
     assert found.updates > FIRST_UPDATES
     assert 0 < found.update_seconds < found.start_seconds
     assert found.peak_bytes > 1e8
-    assert found.validation_seconds < measure_short_training(Path("tiny.toml"), sets, None).validation_seconds
+    assert found.validation_seconds < measure_short_training(Path("tiny.toml"), sets, None, 1000).validation_seconds
