@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import DEFAULT_TARGETS
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training.optimizers import is_within_layers
 from tfm.pipeline.training_config import LoraConfig, TrainingConfig
 
@@ -125,7 +126,7 @@ def _attended_length(model: ModelConfig, side: str, sizes: UpdateSizes) -> float
 
 
 def _reads_pair_as_one_text(model: ModelConfig) -> bool:
-    return model.only_stack == "decoder" and model.task == "translation"
+    return model.only_stack == "decoder" and TASK_SPECS[model.task].translates
 
 
 def _num_passes(config: TrainingConfig) -> int:
