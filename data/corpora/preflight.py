@@ -6,7 +6,7 @@ from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats import huggingface
-from tfm.data.formats.hub_folder import DataFiles
+from tfm.data.formats.hub.hub_folder import DataFiles
 from tfm.data.image_config import IMAGE_FORMATS
 from tfm.data.lines import count_lines
 

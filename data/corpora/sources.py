@@ -28,7 +28,7 @@ from tfm.data.formats.class_labels import ClassNames, unused_names_problem
 from tfm.data.formats.conll.columns import read_conll
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
-from tfm.data.formats.hub_folder import DataFiles
+from tfm.data.formats.hub.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.po import read_po
 from tfm.data.formats.translations.tmx import read_tmx

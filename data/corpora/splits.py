@@ -26,7 +26,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.corpus_keys.table_keys import split_columns
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
-from tfm.data.formats.hub_folder import DataFiles
+from tfm.data.formats.hub.hub_folder import DataFiles
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Hugging Face datasets, from a folder or by name; downloaded only if this is enabled.
 
 A folder may come from anybody: `datasets` gets to see only what `save_to_disk` wrote, after its names are checked; the
-data files of other folders are looked up in `hub_folder` and read by our own readers.
+data files of other folders are looked up in `hub/hub_folder.py` and read by our own readers.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import ClassNames, feature_class_names
-from tfm.data.formats.hub_folder import DataFiles, find_folder_splits
+from tfm.data.formats.hub.hub_folder import DataFiles, find_folder_splits
 from tfm.data.formats.saved_dataset import check_saved_dataset, find_saved_splits
 
 # What `datasets` and Arrow raise when they meet a file that is not what they wrote.

@@ -7,7 +7,7 @@ from typing import Any
 
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_files import read_arrow
-from tfm.data.formats.hub_folder import resolve_inside_folder
+from tfm.data.formats.hub.hub_folder import resolve_inside_folder
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 

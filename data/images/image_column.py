@@ -12,7 +12,7 @@ from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
 from tfm.data.formats.class_labels import class_name, feature_class_names, holds_text, unused_names_problem
-from tfm.data.formats.hub_folder import DataFiles
+from tfm.data.formats.hub.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.lines import join_lines, open_maybe_compressed

@@ -13,7 +13,8 @@ from unicodedata import normalize
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, escape_control_characters, format_names
-from tfm.data.formats.hub_folder import SPLIT_WORDS, resolve_inside_folder
+from tfm.data.formats.hub.hub_folder import resolve_inside_folder
+from tfm.data.formats.hub.split_names import SPLIT_WORDS
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import IMAGE_EXTENSIONS
 

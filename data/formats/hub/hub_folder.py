@@ -15,7 +15,8 @@ from pathlib import Path
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import ClassNames, card_class_names
-from tfm.data.formats.yaml_documents import YamlNode, parse_yaml
+from tfm.data.formats.hub.split_names import folders_with_same_files, group_by_split, missing_shard
+from tfm.data.formats.hub.yaml_documents import YamlNode, parse_yaml
 from tfm.data.safe_files import read_bounded_file, resolve_path_inside
 
 CARD_FILE, SETTINGS_FILE = "README.md", ".huggingface.yaml"
@@ -34,16 +35,8 @@ NON_DATA_FILES = {
 }
 MAX_FILES = 100_000
 MAX_PATTERN_COMPARISONS = 10_000_000
-SPLIT_WORDS = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "dev", "val"),
-    "test": ("test", "testing", "eval", "evaluation"),
-}
-SHARD_PATTERN = re.compile(r"data/([^/]+)-[0-9]{5}-of-[0-9]{5}[^/]*\.[^/]*")
-NUMBERED_SHARD_PATTERN = re.compile(r"(.*)-([0-9]{5})-of-([0-9]{5})(.*)", re.DOTALL)
 AUDIO_ENDINGS = (".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a")
 SPLIT_NAME_PATTERN = re.compile(r"\w+(\.\w+)*")
-SEPARATOR_PATTERN = "[-._ 0-9]"
 # Keys of a configuration that do not change how files are read.
 KNOWN_CONFIGURATION_KEYS = {
     "config_name",
@@ -100,7 +93,7 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
     else:
         named = group_by_split([name.removeprefix(prefix) for name in files if _file_format(name) is not None])
         named = {split: [prefix + name for name in names] for split, names in named.items()}
-        several = {split: _folders_with_same_files(names) for split, names in named.items() if not data_dir}
+        several = {split: folders_with_same_files(names) for split, names in named.items() if not data_dir}
     found = _data_files_by_split(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
     name = config.get("config_name", configuration)
     class_names = card_class_names(_read_front_matter(folder, CARD_FILE), None if name is None else str(name))
@@ -122,43 +115,6 @@ def resolve_inside_folder(folder: Path, name: object, file: Path) -> Path:
         if not os.path.isabs(name) and target.startswith(blobs + os.sep):
             return folder / name
     return resolve_path_inside(folder, name, file=file)
-
-
-def group_by_split(names: Sequence[str]) -> dict[str, list[str]]:
-    """Data files by split, as `datasets` tells from their names: shards, then folders, then words in file names."""
-    shards = [(match[1], name) for name in names if (match := SHARD_PATTERN.fullmatch(name))]
-    if shards:
-        known = [split for split in SPLIT_WORDS if any(split == each for each, _ in shards)]
-        others = sorted({split for split, _ in shards} - set(known))
-        return {split: [name for each, name in shards if each == split] for split in (*known, *others)}
-    in_folders = {split: _filter_by_word(names, words, of_folders=True) for split, words in SPLIT_WORDS.items()}
-    in_files = {split: _filter_by_word(names, words, of_folders=False) for split, words in SPLIT_WORDS.items()}
-    for found in (in_folders, in_files):
-        if any(found.values()):
-            return {split: files for split, files in found.items() if files}
-    return {"train": list(names)} if names else {}
-
-
-def _folders_with_same_files(names: Sequence[str]) -> tuple[str, ...]:
-    """The folders that have a file each, all of one name; none if there is one, or they differ."""
-    folders = [name.rpartition("/")[0] for name in names]
-    are_alike = len({*folders}) == len(names) > 1 and len({name.rpartition("/")[2] for name in names}) == 1
-    return tuple(sorted(folders)) if are_alike else ()
-
-
-def _filter_by_word(names: Sequence[str], words: Sequence[str], *, of_folders: bool) -> list[str]:
-    """The names that have one of these words, set off by a separator, in a folder's name or in the file's."""
-    word = rf"(?:|.*{SEPARATOR_PATTERN})(?:{'|'.join(words)})"
-    pattern = re.compile(
-        rf"{word}(?:|{SEPARATOR_PATTERN}.*)" if of_folders else rf"{word}{SEPARATOR_PATTERN}.*",
-        re.DOTALL | re.IGNORECASE,  # `datasets` would read Test.csv as training data
-    )
-    parts = ((name, name.split("/")) for name in names)
-    return [
-        name
-        for name, path in parts
-        if any(pattern.fullmatch(part) for part in (path[:-1] if of_folders else path[-1:]))
-    ]
 
 
 def _list_visible_files(folder: Path) -> list[str]:
@@ -306,19 +262,6 @@ def _data_files_by_split(
             raise DataError(f"its split {split!r:.80} has no .{kind} file, and others have", file=folder)
         found[split] = DataFiles(kind, files, separator)
     return found
-
-
-def missing_shard(names: Sequence[str]) -> str | None:
-    """The first file that is not among those of its kind, `train-00001-of-00003.parquet`; None if all are there."""
-    numbers: dict[tuple[str, str, str], set[int]] = {}
-    for name in names:
-        if (match := NUMBERED_SHARD_PATTERN.fullmatch(name)) is not None:
-            numbers.setdefault((match[1], match[3], match[4]), set()).add(int(match[2]))
-    for (begin, total, end), there in numbers.items():
-        absent = next((number for number in range(min(int(total), MAX_FILES)) if number not in there), None)
-        if absent is not None:
-            return f"{begin}-{absent:05}-of-{total}{end}"
-    return None
 
 
 def _other_files_problem(folder: Path) -> str | None:

@@ -15,7 +15,7 @@ from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpora.splits import resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.formats.hub_folder import find_folder_splits, match_path
+from tfm.data.formats.hub.hub_folder import find_folder_splits, match_path
 
 LAYOUTS = {
     "files": ["train.jsonl", "validation.jsonl", "test.jsonl"],
