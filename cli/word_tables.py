@@ -98,7 +98,7 @@ def iterate_word_tables(
         count: the most rows of a table.
     """
     for word in nearest:
-        yield _cosine_table(word, word_vectors.vectors.nearest(word_vectors.vectors[word], count, beside=(word,)))
+        yield _cosine_table(word, word_vectors.vectors.nearest(word_vectors.vectors[word], count, exclude=(word,)))
         if wordnet is not None:
             yield wordnet_table(word, wordnet)
     if analogy is not None:

@@ -102,7 +102,8 @@ def align(
     from tfm.pipeline.model_io.loaded_model import load_model
 
     loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)
-    aligner, problems = WordAligner(loaded), SourceProblems()
+    files = (source, target or source)
+    aligner, problems = WordAligner(loaded, files), SourceProblems()
     pairs = problems.count_while_iterating(loaded.source_tokenizer, pairs, lambda pair: pair.source)
     chosen = aligner.choose_head(layer, head, shifted=shifted)
     if gold_links is not None:
@@ -112,7 +113,7 @@ def align(
         _print_links(aligner, pairs, chosen)
     else:
         other = WordAligner(
-            load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to)
+            load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to), files[::-1]
         )
         _print_symmetrized_links((aligner, other), pairs, None if heads else chosen, symmetrize or "grow-diag")
     problems.warn(make_reporter(), 0)
@@ -178,9 +179,11 @@ def _print_symmetrized_links(
     """
     from itertools import chain, islice
 
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.alignment.head_agreement import MAX_HEAD_SELECTION_PAIRS, rank_head_agreements
     from tfm.pipeline.alignment.pharaoh import format_links
     from tfm.pipeline.alignment.symmetrization import SYMMETRIZATIONS, align_both_ways
+    from tfm.pipeline.errors import format_count
 
     first, second = aligners
     if head is None:
@@ -192,6 +195,11 @@ def _print_symmetrized_links(
         chosen = [head, second.choose_head()]
     for links in align_both_ways(aligners, chosen, pairs, SYMMETRIZATIONS[symmetrize], CHUNK_PAIRS):
         print_data(format_links(links))
+    if lines := first.truncated_lines | second.truncated_lines:
+        make_reporter().warn(
+            f"{format_count(len(lines), 'pair')} of more pieces than a model reads, the first in line {min(lines)}: "
+            "the words behind have no links"
+        )
 
 
 def _print_error_rates(

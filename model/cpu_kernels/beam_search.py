@@ -77,14 +77,14 @@ BEAM_SIGNATURE: Any = (
 
 @helper_jit
 def _embed_beam(decoder, tokens, t):  # type: ignore[no-untyped-def]
-    """Return embedding * scale + position of pieces (W,), all at position t, and the turns of that position."""
-    table, (_, pairs, _) = decoder.table, decoder.turns.shape
-    x, turns = np.empty((len(tokens), table.shape[1]), np.float32), np.empty((len(tokens), pairs, 2), np.float32)
+    """Return embedding * scale + position of pieces (W,), all at position t, and cosines and sines of that position."""
+    table, (_, pairs, _) = decoder.table, decoder.cos_sin.shape
+    x, cos_sin = np.empty((len(tokens), table.shape[1]), np.float32), np.empty((len(tokens), pairs, 2), np.float32)
     for n in range(len(tokens)):
-        turns[n] = decoder.turns[t]
+        cos_sin[n] = decoder.cos_sin[t]
         for i in range(table.shape[1]):
             x[n, i] = table[tokens[n], i] * np.float32(decoder.settings.embedding_scale) + decoder.positions[t, i]
-    return x, turns
+    return x, cos_sin
 
 
 @helper_jit
@@ -167,7 +167,7 @@ def extend_beam(  # type: ignore[no-untyped-def]
     first = np.full(1, begin)
     for t in range(state.progress[0], state.progress[0] + max_steps):
         rows = 1 if t == 0 else width  # at first there is one hypothesis
-        x, turns = _embed_beam(decoder, first if t == 0 else state.tokens[t - 1], t)
+        x, cos_sin = _embed_beam(decoder, first if t == 0 else state.tokens[t - 1], t)
         own = np.empty((1, rows), np.int64)
         for w in range(rows):
             own[0, w] = state.slots[0, w, t] = t * width + w
@@ -175,7 +175,7 @@ def extend_beam(  # type: ignore[no-untyped-def]
         seen = state.slots, counts
         for layer in range(len(memory_keys)):
             cache = state.keys[layer], state.values[layer]
-            x = apply_self_attention(settings, decoder.attention, turns, layer, x, cache[0], cache[1], own, seen)
+            x = apply_self_attention(settings, decoder.attention, cos_sin, layer, x, cache[0], cache[1], own, seen)
             x = apply_cross_attention(
                 settings, cross_attention, layer, x, memory_keys[layer], memory_values[layer], memory_seen
             )

@@ -95,7 +95,7 @@ def _attend_and_project(settings, attention, layer, x, projected, key, value, sl
 @helper_jit
 def apply_self_attention(settings, attention, cos_sin, layer, x, key, value, slots, attended_keys):  # type: ignore[no-untyped-def]
     """Put the keys and values of rows x (N, D) into slots (1, N) of key (1, G, S, K) and value, and attend to those
-    that are seen. turns (N, K / 2, 2): those of their positions.
+    that are seen. cos_sin (N, K / 2, 2): those of their positions.
     """
     projected = apply_linear(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
     rotate_heads(projected, cos_sin, settings.head_shapes[0] + settings.head_shapes[1])
@@ -155,11 +155,13 @@ def encode_source(encoder, key_value, heads, source):  # type: ignore[no-untyped
     settings, rows = encoder.settings, len(source)
     x = embed_ids(encoder.table, encoder.positions, settings.embedding_scale, source, 0)
     own_keys, own_values = allocate_caches(1, settings.head_shapes, rows)  # of one layer after the other
-    seen, slots, turns = list_first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
+    seen, slots, cos_sin = list_first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.cos_sin[:rows]
     for n in range(rows):
         slots[0, n] = n
     for layer in range(len(encoder.feed_forward.inner.bias)):
-        x = apply_self_attention(settings, encoder.attention, turns, layer, x, own_keys[0], own_values[0], slots, seen)
+        x = apply_self_attention(
+            settings, encoder.attention, cos_sin, layer, x, own_keys[0], own_values[0], slots, seen
+        )
         x = apply_feed_forward(settings, encoder.feed_forward, layer, x)
     x = pre_norm(settings, encoder.final_norm, 0, x)
     (_, groups, key_dim, _), (keys, values) = heads, allocate_caches(len(key_value.bias), heads, rows)
@@ -203,13 +205,13 @@ def search_greedily(  # type: ignore[no-untyped-def]
     for t in range(longest + 1):
         x = embed_ids(decoder.table, decoder.positions, settings.embedding_scale, last, t)
         slots[0, 0] = seen[0][0, 0, t] = t
-        seen[1][0, 0], turns = t + 1, decoder.turns[t : t + 1]
+        seen[1][0, 0], cos_sin = t + 1, decoder.cos_sin[t : t + 1]
         for layer in range(layers):
             if settings.has_ssru:
                 x = apply_ssru(settings, decoder.attention, layer, x, cells[layer])
             else:
                 x = apply_self_attention(
-                    settings, decoder.attention, turns, layer, x, keys[layer], values[layer], slots, seen
+                    settings, decoder.attention, cos_sin, layer, x, keys[layer], values[layer], slots, seen
                 )
             x = apply_cross_attention(
                 settings, cross_attention, layer, x, memory_keys[layer], memory_values[layer], memory_seen

@@ -221,7 +221,7 @@ def continue_texts(  # type: ignore[no-untyped-def]
         np.zeros((num_texts, 1, capacity + UNROLL_FACTOR), np.uint64),
         np.empty((num_texts, 1), np.int64),
     )
-    pairs = decoder.turns.shape[1]
+    pairs = decoder.cos_sin.shape[1]
     cos_sin = np.empty((num_texts, pairs, 2), np.float32)
     for n in range(num_texts):
         for s in range(capacity):
@@ -234,7 +234,7 @@ def continue_texts(  # type: ignore[no-untyped-def]
             tokens[n], slots[n, 0], counts[n, 0] = pieces[n, position], position, position + 1
             x[n] = embed_ids(decoder.table, decoder.positions, settings.embedding_scale, tokens[n : n + 1], position)[0]
             for i in range(pairs):
-                cos_sin[n, i, 0], cos_sin[n, i, 1] = decoder.turns[position, i, 0], decoder.turns[position, i, 1]
+                cos_sin[n, i, 0], cos_sin[n, i, 1] = decoder.cos_sin[position, i, 0], decoder.cos_sin[position, i, 1]
         for layer in range(layers):
             x = _attend_to_text(
                 settings, decoder.attention, cos_sin, layer, x, keys[layer], values[layer], slots, key_indices, counts

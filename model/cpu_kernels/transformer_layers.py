@@ -69,7 +69,7 @@ class StackWeights(NamedTuple):
     Args:
         table: (V, D) embeddings of pieces.
         positions: (M, D), added to the embeddings.
-        turns: (M, K / 2, 2), cosine and sine of the angles by which `rotate_heads` rotates queries and keys of a
+        cos_sin: (M, K / 2, 2), cosine and sine of the angles by which `rotate_heads` rotates queries and keys of a
             position.
         attention: weights of self-attention.
         feed_forward: weights of the feed-forward layers.
@@ -79,7 +79,7 @@ class StackWeights(NamedTuple):
 
     table: Array
     positions: Array
-    turns: Array
+    cos_sin: Array
     attention: AttentionWeights
     feed_forward: FeedForwardWeights
     final_norm: NormWeights

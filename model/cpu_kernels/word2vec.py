@@ -91,9 +91,9 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
 @helper_jit
 def list_kept_words(ids, key, keep_probs, words, positions):  # type: ignore[no-untyped-def]
     """List the words of a text (n,) that are kept, and their places in it; return their number."""
-    of_text, count = hash_pair(key, SUBSAMPLING_STREAM), 0
+    text_key, count = hash_pair(key, SUBSAMPLING_STREAM), 0
     for place in range(len(ids)):
-        if (hash_pair(of_text, place) >> np.uint64(11)) * 2.0**-53 < keep_probs[ids[place]]:
+        if (hash_pair(text_key, place) >> np.uint64(11)) * 2.0**-53 < keep_probs[ids[place]]:
             words[count], positions[count] = ids[place], place
             count += 1
     return count

@@ -186,7 +186,7 @@ class CompiledTransformer:
         return types.StackWeights(
             table,
             np.broadcast_to(positions, (self.max_length, table.shape[1])).copy(),
-            _rotation_table(first.attention.turn, self.max_length, heads.key_dim),
+            _rotation_table(first.attention.rotate, self.max_length, heads.key_dim),
             types.AttentionWeights(
                 self._stack_linear_weights(pack_weight, (layer.attention.query_key_value for layer in layers)),
                 self._stack_linear_weights(pack_weight, (layer.attention.output for layer in layers)),

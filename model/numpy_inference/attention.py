@@ -88,14 +88,14 @@ def scaled_dot_product_attention(heads: HeadShapes, query: Array, key: Array, va
 
 @dataclass(frozen=True)
 class SelfAttention:
-    """query_key_value: D -> H K + G K + G V. output: H V -> D. turn: the function that positions apply to queries and
+    """query_key_value: D -> H K + G K + G V. output: H V -> D. rotate: the function that positions apply to queries and
     keys.
     """
 
     heads: HeadShapes
     query_key_value: Linear
     output: Linear
-    turn: Callable[[Array, Array], Array]
+    rotate: Callable[[Array, Array], Array]
 
     def __call__(self, x: Array) -> Array:
         """Attend from each piece of a sentence (S, D) to all: (S, D)."""
@@ -123,7 +123,7 @@ class SelfAttention:
         first, second, _ = heads.projection_widths
         query, key, value = np.split(self.query_key_value(x), [first, first + second], axis=-1)
         query, key = split_heads(query, heads.num_heads), split_heads(key, heads.num_kv_heads)
-        return self.turn(query, positions), self.turn(key, positions), split_heads(value, heads.num_kv_heads)
+        return self.rotate(query, positions), self.rotate(key, positions), split_heads(value, heads.num_kv_heads)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from tfm.model.masks import Mask, causal_mask, padding_mask, strictly_causal_mas
 class DecoderMask(NamedTuple):
     """A mask of self-attention in a decoder.
 
-    of_text: the layout of texts that are read at once -> their mask. of_step: the slots that a new row and those
-    before it take -> the same slots, with the mask of that row.
+    make_text_mask: the layout of texts that are read at once -> their mask. mask_step: the slots that a new row and
+    those before it take -> the same slots, with the mask of that row.
     """
 
-    of_text: Callable[[AnyLayout], Mask]
-    of_step: Callable[[CacheSlots], CacheSlots]
+    make_text_mask: Callable[[AnyLayout], Mask]
+    mask_step: Callable[[CacheSlots], CacheSlots]
 
 
 def keep_slots_unchanged(slots: CacheSlots) -> CacheSlots:

@@ -86,7 +86,7 @@ class DecoderOnly(nn.Module):
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
         """Read source ids (N,); a state of one row a sentence."""
-        rows, caches, mask = self.embedding(source, layout.positions), [], self.mask.of_text(layout)
+        rows, caches, mask = self.embedding(source, layout.positions), [], self.mask.make_text_mask(layout)
         for layer in self._layers():
             rows, cache = layer.prefill(rows, layout, mask)
             caches.append(cache)
@@ -104,7 +104,7 @@ class DecoderOnly(nn.Module):
         """
         rows = self.embedding(tokens, state.row_positions)
         state, slots = state.advance()
-        slots = self.mask.of_step(slots)
+        slots = self.mask.mask_step(slots)
         for layer, cache in zip(self._layers(), state.caches, strict=True):
             rows = layer.step(rows, cache, slots)
         hidden = self._apply_final_norm(rows)
@@ -116,7 +116,7 @@ class DecoderOnly(nn.Module):
 
     def _run_layers(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
         rows: Tensor = self.embedding(tokens, layout.positions)
-        mask = self.mask.of_text(layout)
+        mask = self.mask.make_text_mask(layout)
         for layer in self.layers:
             rows = layer(rows, layout, mask)
         return rows

@@ -90,7 +90,7 @@ class EncoderDecoder(nn.Module):
             (N, E).
         """
         rows = self.target_embedding(target, layout.positions)
-        mask, memory_mask = self.mask.of_text(layout), padding_mask(memory_layout, layout)
+        mask, memory_mask = self.mask.make_text_mask(layout), padding_mask(memory_layout, layout)
         for layer in self.decoder:
             rows = layer(rows, layout, mask, memory, memory_layout, memory_mask)
         return self.narrow(self.decoder_norm(rows))  # type: ignore[no-any-return]
@@ -129,7 +129,7 @@ class EncoderDecoder(nn.Module):
         """
         rows = self.target_embedding(tokens, state.row_positions)
         state, slots = state.advance()
-        slots = self.mask.of_step(slots)
+        slots = self.mask.mask_step(slots)
         memory = state.memory
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, memory.keys_values, strict=True):
             rows = layer.step(rows, cache, slots, remembered, memory.mask)

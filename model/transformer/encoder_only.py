@@ -72,15 +72,15 @@ class EncoderOnly(nn.Module):
 
 
 class TokenHead(nn.Module):
-    """Head of each row of the text by itself: of masked tokens, or of tags. of_text: selects these among all rows."""
+    """Head of each row of the text by itself: of masked tokens, or of tags. select_rows: all rows -> these."""
 
-    def __init__(self, narrow: nn.Module, of_text: Callable[[Tensor, AnyLayout], Tensor]) -> None:
+    def __init__(self, narrow: nn.Module, select_rows: Callable[[Tensor, AnyLayout], Tensor]) -> None:
         super().__init__()
-        self.narrow, self.of_text = narrow, of_text
+        self.narrow, self.select_rows = narrow, select_rows
 
     def forward(self, rows: Tensor, layout: AnyLayout) -> Tensor:
         """(M, D) -> (N, E)."""
-        return self.narrow(self.of_text(rows, layout))  # type: ignore[no-any-return]
+        return self.narrow(self.select_rows(rows, layout))  # type: ignore[no-any-return]
 
 
 class PredictionHeadTransform(nn.Module):

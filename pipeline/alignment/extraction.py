@@ -7,6 +7,7 @@ it, shifted by one (AET: Chen et al. 2020, "Accurate Word Alignment Induction fr
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,14 +55,17 @@ class WordAligner:
 
     Args:
         loaded: the model.
+        files: of the sources and of the targets, for messages; None: these texts are in no file.
 
     Raises:
         RecipeError: the model has no cross-attention between pieces.
     """
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self, loaded: LoadedModel, files: tuple[Path, Path] | None = None) -> None:
         self.num_heads = cross_attention_sizes(loaded)
+        self.truncated_lines: set[int] = set()
         self._loaded = loaded
+        self._files = files
         self._source_words, self._target_words = map(
             PieceToWordMapper, (loaded.source_tokenizer, loaded.target_tokenizer)
         )
@@ -153,6 +157,8 @@ class WordAligner:
         )
         limit = self._loaded.model.max_length - 1
         if truncate:
+            lengths = enumerate(map(max, map(len, sources), map(len, targets)), first_line)
+            self.truncated_lines.update(line for line, length in lengths if length > limit)
             sources, targets = ([ids[:limit] for ids in side] for side in (sources, targets))
         self._check_lengths(sources, targets, first_line)
         found: list[list[Weights]] = [[np.zeros((0, 0)) for _ in heads] for _ in pairs]
@@ -172,12 +178,15 @@ class WordAligner:
     def _check_lengths(self, sources: list[list[int]], targets: list[list[int]], first_line: int) -> None:
         limit = self._loaded.model.max_length - 1
         for row, ids in enumerate(zip(sources, targets, strict=True)):
-            for side, pieces in zip(("source", "target"), ids, strict=True):
+            for number, pieces in enumerate(ids):
                 if len(pieces) > limit:
-                    raise DataError(
-                        f"line {first_line + row}: the {side} has {len(pieces)} pieces and the model reads at most "
+                    problem = (
+                        f"the {('source', 'target')[number]} has {len(pieces)} pieces and the model reads at most "
                         f"{limit}: shorten it"
                     )
+                    if self._files is None:
+                        raise DataError(problem)
+                    raise DataError(problem, file=self._files[number], line=first_line + row)
 
 
 def _select_target_rows(weights: Weights, head: AlignmentHead) -> Weights:

@@ -323,7 +323,7 @@ class Model:
         """
         known = self._words(arguments.check_side(side))
         count = arguments.check_whole_number(count, "count", 1)
-        return known.nearest(known[arguments.check_single_text(word, "word")], count, beside=(word,))
+        return known.nearest(known[arguments.check_single_text(word, "word")], count, exclude=(word,))
 
     @name_parameters_in_errors
     def neighbour_probability(self, center: str, outside: str) -> NeighbourProbability:

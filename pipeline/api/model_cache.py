@@ -22,10 +22,10 @@ ModelKey = tuple[str, str, str]
 
 def register_model(loaded: LoadedModel) -> ModelKey | None:
     """Enter a model for `find_or_reload_model`, and return its address; None for one that is in no folder."""
-    if loaded.made is None:
+    if loaded.artifact is None:
         return None
     device = next(loaded.model.parameters()).device
-    address = (os.path.abspath(loaded.folder), loaded.made.fingerprint, str(device))
+    address = (os.path.abspath(loaded.folder), loaded.artifact.fingerprint, str(device))
     _loaded_models[address] = loaded
     return address
 

@@ -37,7 +37,7 @@ def count_vectors(
 
     Examples:
         >>> known = count_vectors(["the dog runs", "the car runs"], window=2)
-        >>> [(each.word, round(each.cosine, 2)) for each in known.nearest(known["dog"], 1, beside=("dog",))]
+        >>> [(each.word, round(each.cosine, 2)) for each in known.nearest(known["dog"], 1, exclude=("dog",))]
         [('car', 1.0)]
 
     Args:

@@ -278,6 +278,6 @@ def inspect_artifact(folder: Path) -> dict[str, Any]:
         "config": manifest.config,
         "figures": manifest.figures,
         "files": {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in manifest.files.items()},
-        **manifest.made,
+        **manifest.provenance,
         "inputs": {label: each.as_json() for label, each in manifest.inputs.items()},
     }

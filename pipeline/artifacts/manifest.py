@@ -75,7 +75,7 @@ class Manifest:
         files: by name.
         seed: of the stage, if it has one.
         figures: of the stage.
-        made: versions, git commit and hardware.
+        provenance: versions, git commit, hardware, and when it was made and in how many seconds.
     """
 
     path: Path
@@ -88,7 +88,7 @@ class Manifest:
     files: dict[str, FileEntry]
     seed: int | None
     figures: dict[str, Any]
-    made: dict[str, Any]
+    provenance: dict[str, Any]
 
     def as_input(self) -> Input:
         """Return the artifact as the input of another."""
@@ -232,7 +232,7 @@ def _parse_manifest(data: bytes, path: Path, folder: Path) -> Manifest:
         },
         seed=None if document.get("seed", 0) is None else _get_typed(document, "seed", int),
         figures=_get_typed(document, "figures", dict),
-        made={key: document.get(key) for key in PROVENANCE_KEYS},
+        provenance={key: document.get(key) for key in PROVENANCE_KEYS},
     )
     own = compute_fingerprint(manifest.stage, manifest.config, manifest.inputs, manifest.seed, manifest.files)
     if own != manifest.fingerprint:

@@ -44,6 +44,8 @@ class ExternalScorer(ExternalMetric):
     def _check_limits(self) -> "ExternalScorer":
         if (self.min is None and self.max is None) == (self.percentile is None):
             raise ValueError("give `min` or `max`, or `percentile`")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"no score lies from {self.min:g} to {self.max:g}")
         return self
 
     @property

@@ -74,20 +74,20 @@ class WordVectors:
         like = difflib.get_close_matches(word, self.rows, n=5)
         return f"{self.owner} has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
 
-    def nearest(self, vector: Matrix, count: int, beside: Sequence[str] = ()) -> list[Neighbour]:
+    def nearest(self, vector: Matrix, count: int, exclude: Sequence[str] = ()) -> list[Neighbour]:
         """Find the words with the largest cosine to a vector.
 
         Args:
             vector: (E,) the vector.
             count: the number of words to return.
-            beside: words to leave out.
+            exclude: words to leave out.
 
         Returns:
             The words, the nearest first.
         """
         norms = np.linalg.norm(self.vectors, axis=1) * np.linalg.norm(vector)
         cosines = (self.vectors @ vector) / np.maximum(norms, np.finfo(np.float32).tiny)
-        words = [word for word in self.rows if word not in beside]
+        words = [word for word in self.rows if word not in exclude]
         found = [Neighbour(word, float(cosines[self.rows[word]])) for word in words]
         return sorted(found, key=lambda each: -each.cosine)[:count]
 
@@ -103,7 +103,7 @@ class WordVectors:
             count: the number of words to return.
         """
         one, other, third_vector = (_normalize(self[word]) for word in (first, second, third))
-        return self.nearest(other - one + third_vector, count, beside=(first, second, third))
+        return self.nearest(other - one + third_vector, count, exclude=(first, second, third))
 
 
 def _normalize(vector: Matrix) -> Matrix:

@@ -51,7 +51,7 @@ class LoadedModel:
         config: of the model.
         folder: of the model.
         images: turns images into the network's input, where its sources are images.
-        made: the artifact that it was read from, where it was from one.
+        artifact: that it was read from, where it was from one.
         guided: how one of its heads was trained to align; None if none was.
     """
 
@@ -61,7 +61,7 @@ class LoadedModel:
     config: ModelConfig
     folder: Path
     images: ImageTransform | None = None
-    made: Input | None = None
+    artifact: Input | None = None
     guided: GuidedAlignmentConfig | None = None
 
     def check_reads_text(self, remedy: str) -> None:
@@ -150,13 +150,13 @@ def load_model(
     Raises:
         DataError: the folder is no such model.
     """
-    made, guided, parts = read_artifact(
+    artifact, guided, parts = read_artifact(
         folder,
         lambda made: (made.as_input(), _read_alignment_config(made), _read_model_parts(made)),
         "train",
         must_match=known,
     )
-    return replace(build_loaded_model(*parts, folder, device, dtype), made=made, guided=guided)
+    return replace(build_loaded_model(*parts, folder, device, dtype), artifact=artifact, guided=guided)
 
 
 def build_loaded_model(

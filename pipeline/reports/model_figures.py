@@ -100,7 +100,7 @@ def join_signature_parts(parts: Mapping[str, object]) -> str:
 
 def describe_machine(model: Manifest) -> str:
     """The machine on which a model was trained, as far as speed goes."""
-    hardware, versions = (get_table(model.made, name) for name in ("hardware", "versions"))
+    hardware, versions = (get_table(model.provenance, name) for name in ("hardware", "versions"))
     settings = {name: value for name, value in machine_decided_settings(model).items() if name in SPEED_FIELDS}
     return join_signature_parts({**hardware, **settings, "torch": versions.get("torch")})
 

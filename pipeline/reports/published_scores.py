@@ -161,7 +161,7 @@ def _warn_of_repeated_test_use(test_uses: Mapping[str, str], reporter: Reporter)
 def show_scores_and_samples(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     """The tables of scores, and a few samples of the main test set."""
     _show_score_tables(evaluations, reporter)
-    for sample in evaluations[0].shown:
+    for sample in evaluations[0].terminal_samples:
         reporter.line(f"sample, line {sample.line}")
         if sample.source is not None:
             reporter.line(f"  source      {sample.source}")

@@ -27,7 +27,7 @@ class RunPart:
         kind: the stage that made it, training, or damaged.
         state: in words.
         bytes: the sizes of its files.
-        made: the time at which it was made.
+        created_at: the time at which it was made.
         fingerprint: of the artifact.
         steps: of a training, those of its checkpoints.
         writer: the process that writes it now.
@@ -38,11 +38,15 @@ class RunPart:
     kind: str
     state: str
     bytes: int
-    made: str | None = None
+    created_at: str | None = None
     fingerprint: str | None = None
     steps: list[int] = field(default_factory=list)
     writer: str | None = None
     commands: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in the report of `tfm inspect`, whose keys stay as they are."""
+        return {"made" if name == "created_at" else name: value for name, value in asdict(self).items()}
 
 
 def is_run_folder(folder: Path) -> bool:
@@ -74,7 +78,7 @@ def run_parts_as_json(folder: Path, parts: list[RunPart]) -> dict[str, Any]:
     return {
         "path": str(folder),
         "bytes": count_bytes(folder),
-        "parts": [asdict(each) for each in parts],
+        "parts": [each.as_json() for each in parts],
         "left_over": {path.name: count_bytes(path) for path in rest},
     }
 
@@ -119,7 +123,7 @@ def _describe_artifact(path: Path, manifest: Manifest | str, manifests: dict[str
         manifest.stage,
         state,
         num_bytes,
-        manifest.made["created"],
+        manifest.provenance["created"],
         manifest.fingerprint,
         writer=at_work,
         commands=list(external_metric_commands(manifest.config)),

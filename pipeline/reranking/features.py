@@ -57,7 +57,7 @@ class FeatureScorer:
     def fingerprints(self) -> dict[str, str]:
         """The models, by the feature that they give."""
         models = {name: getattr(self, name) for name in ("channel", "language_model")}
-        return {name: each.made.fingerprint for name, each in models.items() if each is not None and each.made}
+        return {name: each.artifact.fingerprint for name, each in models.items() if each is not None and each.artifact}
 
     def score(self, lists: Sequence[NBestList]) -> Floats:
         """(N, F) the features of all translations of some lists, list after list; columns as FEATURES has them."""

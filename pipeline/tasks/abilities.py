@@ -49,10 +49,10 @@ class TaskSpec:
     or drawn, by one model or several. flat_layout: whether its batches may be laid out flat. within_window: whether it
     predicts words from those around them, as model.word_vectors says, and leaves out unknown words. hides_pieces:
     whether it hides single pieces of a text, and predicts each from all others. hides_spans: whether it hides spans of
-    a text, as model.span_corruption says, and predicts them. of_words: whether its predictions belong to whole words,
-    so that training cannot cut them otherwise. metrics: of [evaluation], where a recipe names none; none: the defaults
-    there. by_probability: the scoring of a test set without hypotheses. instead: the command to use in place of `tfm
-    translate`, for a task that gives none.
+    a text, as model.span_corruption says, and predicts them. predicts_per_word: whether its predictions belong to whole
+    words, so that training cannot cut them otherwise. metrics: of [evaluation], where a recipe names none; none: the
+    defaults there. by_probability: the scoring of a test set without hypotheses. instead: the command to use in place
+    of `tfm translate`, for a task that gives none.
     """
 
     reads: Literal["source", "target"]
@@ -64,7 +64,7 @@ class TaskSpec:
     within_window: bool = False
     hides_pieces: bool = False
     hides_spans: bool = False
-    of_words: bool = False
+    predicts_per_word: bool = False
     metrics: tuple[EvaluationMetric, ...] | None = None
     by_probability: ProbabilityRanking = ProbabilityRanking()
     instead: str | None = None
@@ -129,14 +129,14 @@ TASK_SPECS: Mapping[str, TaskSpec] = {
         reads="source",
         figures=("accuracy", "macro_f1"),
         labels="tags",
-        of_words=True,
+        predicts_per_word=True,
         metrics=_LABEL_METRICS,
     ),
     "word_vectors": TaskSpec(
         reads="target",
         figures=("perplexity", "token_accuracy", "loss", "objective"),
         within_window=True,
-        of_words=True,
+        predicts_per_word=True,
         by_probability=ProbabilityRanking(unit="word", unknown="unknown-left-out"),
         instead="use `tfm embed`",
     ),

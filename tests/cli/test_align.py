@@ -47,6 +47,16 @@ def test_sources_that_the_model_cannot_read_are_said(stages: Stages, texts: Path
     assert (made.code, "1 of 1 source consists by half" in made.err) == (0, True), made.err
 
 
+def test_pairs_that_a_model_cannot_read_whole_are_refused_or_warned_of(stages: Stages, texts: Path) -> None:
+    write_lines(texts / "some.en", ["one two", "three " * 2000, "six"])
+    made = tfm("align", stages.folder, "some.de", "some.en")
+    assert (made.code, made.err.startswith("some.en, line 2: the target has ")) == (65, True), made.err
+    made = tfm("align", stages.folder, "some.de", "some.en", "--reverse", stages.folder)
+    said = "1 pair of more pieces than a model reads, the first in line 2: the words behind have no links"
+    assert (made.code, said in made.err) == (0, True), made.err
+    assert "links" not in tfm("align", stages.folder, "some.de", "some.de", "--reverse", stages.folder).err
+
+
 def test_gold_alignments_from_one_within_their_texts_are_warned_of(stages: Stages, texts: Path) -> None:
     for first, count, is_warned in ((1, 12, True), (0, 12, False), (1, 9, False)):
         write_lines(texts / "three.de", ["eins zwei drei"] * count + ["drei"])

@@ -40,6 +40,7 @@ def test_a_run_says_what_it_holds_and_what_room_it_takes(run: Path) -> None:
     assert shown.code == 0, shown.err
     assert [each["name"] for each in found["parts"]] == ["tokenizer", "dataset", "training", "model", "translations"]
     assert [each["kind"] for each in found["parts"]] == ["tokenize", "preprocess", "training", "train", "translate"]
+    assert all((each["made"] is None) == (each["kind"] == "training") for each in found["parts"])
     assert found["bytes"] == du(run)
     for each in found["parts"]:
         assert each["bytes"] == du(run / each["name"]), each

@@ -23,7 +23,7 @@ TRAINING_RULES = (
         "without dropout both passes over a batch are the same",
     ),
     UnusedKeysRule(
-        {"model.task": is_one_of(*select_tasks(lambda each: each.of_words))},
+        {"model.task": is_one_of(*select_tasks(lambda each: each.predicts_per_word))},
         RESEGMENTATION_KEYS,
         "tags and word vectors belong to words, whose pieces stay as they are",
     ),

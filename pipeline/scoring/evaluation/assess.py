@@ -89,7 +89,7 @@ def evaluate_segments(
         length_of=length_of,
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
-        shown=random_samples(sources, hypotheses, references, NUM_SAMPLES, seed, config=config),
+        terminal_samples=random_samples(sources, hypotheses, references, NUM_SAMPLES, seed, config=config),
         missing={**without, **without_sources, **(missing_reasons or {})},
         labels=label_scores(hypotheses, references, config) if has_label_metrics(config) else None,
         entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,

@@ -30,7 +30,7 @@ class Evaluation:
         length_of: the text whose length it is: "source" or "reference".
         worst: the worst segments.
         random: segments drawn at random.
-        shown: a few of these, for the terminal.
+        terminal_samples: a few of these, for the terminal.
         missing: metrics asked for that cannot be computed, each with the reason.
         labels: scores of each label, where labels are scored.
         entities: scores of each type, where entities are scored.
@@ -50,7 +50,7 @@ class Evaluation:
     length_of: str
     worst: Sequence[SampleSegment]
     random: Sequence[SampleSegment]
-    shown: Sequence[SampleSegment]  # a few random ones, for the terminal
+    terminal_samples: Sequence[SampleSegment]  # a few random ones, for the terminal
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
     labels: LabelScores | None = None  # where labels are scored: each of them
     entities: EntityScores | None = None  # where entities are scored: each type of them

@@ -65,7 +65,7 @@ def evaluation_entry(evaluation: Evaluation) -> dict[str, Any]:
         "samples": {
             "worst": [_sample_json(sample) for sample in evaluation.worst],
             "random": [_sample_json(sample) for sample in evaluation.random],
-            "shown": [_sample_json(sample) for sample in evaluation.shown],
+            "shown": [_sample_json(sample) for sample in evaluation.terminal_samples],
         },
     }
 
@@ -94,6 +94,7 @@ def _parse_evaluation(entry: Mapping[str, Any]) -> Evaluation:
         ]
         for kind in ("worst", "random", "shown")
     }
+    samples["terminal_samples"] = samples.pop("shown")
     lengths = [
         LengthBin(
             group["shortest"],

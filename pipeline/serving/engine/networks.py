@@ -68,7 +68,7 @@ class TorchNetwork:
     def load(cls, version: ModelVersion) -> "TorchNetwork":
         """Load a version of a model. Raises DataError if another is published there now, or none."""
         loaded = load_model(version.folder, "cpu")
-        if loaded.made is None or loaded.made.fingerprint != version.fingerprint:
+        if loaded.artifact is None or loaded.artifact.fingerprint != version.fingerprint:
             raise DataError("was published anew while it was loaded", file=version.folder)
         loaded.model.eval()
         shortlist = None

@@ -46,7 +46,7 @@ def make_resegmentation(context: TaskContext, seed: int) -> Resegmenter | None:
     wanted = {"bpe_dropout": context.config.bpe_dropout, "unigram_alpha": context.config.unigram_alpha}
     settings = {name: value for name, value in wanted.items() if value is not None}
     for name, value in settings.items():
-        if TASK_SPECS[context.model.task].of_words or context.model.block is not None:
+        if TASK_SPECS[context.model.task].predicts_per_word or context.model.block is not None:
             raise RecipeError(f"training.{name}: {NO_RESEGMENTATION_REASON}: remove it")
         if not any(side.sampler(**{name: value}) for side in (context.source, context.target)):
             kind = name.partition("_")[0]

@@ -137,8 +137,8 @@ def test_without_a_mask_a_step_sees_what_has_been_written() -> None:
 
 def test_all_masks_are_told_apart() -> None:
     layout = Layout.from_lengths(torch.tensor([3, 3]))
-    assert [seen(DECODER_MASKS[name].of_text(layout), 3) for name in ("causal", "strict")] == [
+    assert [seen(DECODER_MASKS[name].make_text_mask(layout), 3) for name in ("causal", "strict")] == [
         [[0], [0, 1], [0, 1, 2]],
         [[0], [0], [0, 1]],
     ]
-    assert DECODER_MASKS["none"].of_text(layout).bias(3, 3, torch.zeros(1)) is None
+    assert DECODER_MASKS["none"].make_text_mask(layout).bias(3, 3, torch.zeros(1)) is None

@@ -196,8 +196,15 @@ def test_models_without_alignments_are_refused() -> None:
     for layer, head, reason in ((3, None, "layers 1 to 2"), (1, 9, "heads 1 to 2"), (None, 1, "give the layer too")):
         with pytest.raises(RecipeError, match=reason):
             aligner.choose_head(layer, head)
-    with pytest.raises(DataError, match="line 8: the target has"):
+    with pytest.raises(DataError, match=r"^the target has"):
         aligner.align([SentencePair("a dog", "a dog " * 60)], [aligner.choose_head()], 8)
+    of_files = WordAligner(tiny_model(), (Path("some.en"), Path("some.de")))
+    for pair, problem in (
+        (SentencePair("a dog", "a dog " * 60), r"^some\.de, line 8: the target has 120 pieces.* shorten it"),
+        (SentencePair("a dog " * 60, "a dog"), r"^some\.en, line 8: the source has"),
+    ):
+        with pytest.raises(DataError, match=problem):
+            of_files.align([pair], [aligner.choose_head()], 8)
     assert (
         len(aligner.align([SentencePair("a dog", "a dog " * 60)], [aligner.choose_head()], truncate=True)[0][0]) < 120
     )

@@ -262,7 +262,7 @@ def test_the_head_aligns_and_is_taken_from_then_on(dataset: Path, links: Path, t
     assert aligner.choose_head(1) == AlignmentHead(1)
     (found,) = aligner.align([SentencePair("one two three", "one two three")], [head])[0]
     assert found == {(0, 0), (1, 1), (2, 2)}
-    assert loaded.made is not None
+    assert loaded.artifact is not None
     assert "links" in (folder / "manifest.json").read_text("utf-8")
 
 

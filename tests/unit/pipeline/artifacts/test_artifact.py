@@ -47,9 +47,9 @@ def test_a_published_artifact_is_whole_and_says_how_it_was_made(folder: Path) ->
     assert made.config == {"size": [1, 2]}
     assert made.figures == {"loss": "nan"}
     assert made.command == ["tfm", "make", "\udcff"]
-    assert made.made["versions"]["python"] == sys.version.split()[0]
-    assert made.made["versions"]["torch"] is not None
-    assert made.made["hardware"]["cpus"] >= 1
+    assert made.provenance["versions"]["python"] == sys.version.split()[0]
+    assert made.provenance["versions"]["torch"] is not None
+    assert made.provenance["hardware"]["cpus"] >= 1
     assert not folder.is_symlink()
     assert (folder / "sub" / "b.bin").stat().st_size == 1000
     assert around(folder) == set()

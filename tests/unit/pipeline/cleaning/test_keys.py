@@ -321,6 +321,11 @@ REFUSED = {
     "no script": (BASE, "clean.script.min=0.5", "give the script of `source` or `target`"),
     "language": (BASE, 'clean.language.source="english"', "is no code of ISO 639-1"),
     "long language": (BASE, 'clean.language.target="deu"', '"deu" has a code of two letters in ISO 639-1: write "de"'),
+    "no score between": (
+        BASE,
+        'clean.external=[{name = "x", command = "x", min = 5, max = 2}]',
+        "no score lies from 5 to 2",
+    ),
     "no limit": (BASE, 'clean.external=[{name = "x", command = "x"}]', "give `min` or `max`, or `percentile`"),
     "a rule's name": (BASE, 'clean.external=[{name = "Ratio", command = "x", min = 1}]', "another rule of the name"),
     "a typing error": (BASE, "clean.lenght.max=4", "clean.length"),

@@ -27,7 +27,7 @@ WORDS = WordVectors(
 
 
 def test_the_nearest_are_those_of_the_largest_cosine() -> None:
-    found = WORDS.nearest(WORDS["east"], 3, beside=("east",))
+    found = WORDS.nearest(WORDS["east"], 3, exclude=("east",))
     assert [each.word for each in found] == ["nine", "north", "up"]  # row 0 is no word
     assert [each.cosine for each in found] == pytest.approx([3 / 10**0.5, 0, 0])
     assert WORDS.nearest(WORDS["east"], 99)[-1].word == "west"

@@ -331,7 +331,7 @@ def test_a_manifest_says_how_long_the_whole_training_took(
     monkeypatch.setattr(Translation, "evaluate", slowly)
     began = time.monotonic()
     found = open_artifact(run(dataset, tmp_path, training(max_steps=5, validation=NO_BLEU)))
-    assert 0.1 < found.figures["training_seconds"] <= found.made["duration_seconds"] <= time.monotonic() - began
+    assert 0.1 < found.figures["training_seconds"] <= found.provenance["duration_seconds"] <= time.monotonic() - began
 
 
 def test_a_model_with_another_tokenizer_is_refused(dataset: Path, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_only_frequent_words_have_vectors_and_all_take_their_place(monkeypatch: 
 
 def test_one_hot_vectors_know_no_likeness() -> None:
     words = one_hot_vectors(["hotel motel hotel inn"])
-    assert [each.cosine for each in words.nearest(words["hotel"], 2, beside=("hotel",))] == [0, 0]
+    assert [each.cosine for each in words.nearest(words["hotel"], 2, exclude=("hotel",))] == [0, 0]
     assert float(words["motel"] @ words["motel"]) == 1
     with pytest.raises(RecipeError, match="the text has no vector for 'hotell'; it has 'hotel', 'motel'"):
         words["hotell"]
