@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,11 @@ MAX_LOG_PROB = 1e-3
 """The logarithm of a probability of 1, and what floating point may add to it."""
 MIN_LOG_PROB = -1e9
 """No translation of a text is less likely: its weighted sums are finite numbers."""
+OTHER_FORMS = {
+    "Moses' n-best lists": re.compile(r"\s*\d+ \|\|\| .* \|\|\| "),
+    "fairseq-generate": re.compile(r"[STHDP]-\d+\t"),
+}
+"""Lines of other programs that have translations and their scores, but not source and log-probability together."""
 MAKE_LISTS_ADVICE = "give what `tfm translate MODEL FILE --n-best 20 --beam 20 --jsonl` prints"
 
 
@@ -39,7 +45,11 @@ def read_lists(lines: Iterable[str], name: str) -> Iterator[NBestList]:
         try:
             yield _parse_list(line)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-            problem = f"is no list of translations ({' '.join(str(error).split())!s:.100}): {MAKE_LISTS_ADVICE}"
+            reason = next(
+                (f"a line of {form}" for form, pattern in OTHER_FORMS.items() if pattern.match(line)),
+                " ".join(str(error).split()),
+            )
+            problem = f"is no list of translations ({reason:.100}): {MAKE_LISTS_ADVICE}"
             raise DataError(problem, file=name, line=number) from None
 
 

@@ -212,3 +212,17 @@ def test_a_line_that_is_no_list_is_named(line: str) -> None:
     good = json.dumps({"source": "x", "translations": [GOOD]})
     with pytest.raises(DataError, match=r"lists\.jsonl, line 2.*--jsonl"):
         list(read_lists([good, line], "lists.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("line", "form"),
+    [
+        ("0 ||| ein Haus ||| LM0= -12.3 TM0= -3 ||| -4.2", "Moses' n-best lists"),
+        ("12 ||| ein ||| ||| Haus ||| d: 0 -1 ||| -4.2", "Moses' n-best lists"),
+        ("H-3\t-0.42\tein Haus", "fairseq-generate"),
+        ("S-3\ta house", "fairseq-generate"),
+    ],
+)
+def test_lists_of_other_programs_are_named(line: str, form: str) -> None:
+    with pytest.raises(DataError, match=rf"n\.txt, line 1: is no list of translations \(a line of {form}\): give what"):
+        list(read_lists([line], "n.txt"))
