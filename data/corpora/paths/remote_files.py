@@ -34,7 +34,7 @@ FILE_VERSION_FIELDS = (
 )
 """Properties by which file systems tell that a file has changed; whatever their case and "-"."""
 PACKAGES = {"http": "tfm-toolkit[remote]", "https": "tfm-toolkit[remote]", "hf": "huggingface_hub"}
-"""What is to be installed for a scheme; fsspec has an extra for each of the others."""
+"""Packages to install by scheme; fsspec has an extra for each of the others."""
 BLOCK_BYTES = 1 << 20
 HTTP_SCHEMES = ("http", "https")
 HTTP_ENCODINGS = ("", "identity", "gzip", "x-gzip")
