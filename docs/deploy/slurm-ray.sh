@@ -17,6 +17,7 @@ cpus=${SLURM_CPUS_PER_TASK:-1}
 export RAY_USAGE_STATS_ENABLED=0
 RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))')
 export RAY_AUTH_TOKEN RAY_AUTH_MODE=token  # Ray's ports run commands of this job alone
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}  # since 22.05 srun does not take it over from sbatch
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 address=$(srun --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" hostname --ip-address | cut -d ' ' -f 1)
 

@@ -17,6 +17,7 @@ recipe=$1
 shift
 processes=${TFM_PROCESSES_PER_NODE:-${SLURM_GPUS_ON_NODE:-1}}
 port=${TFM_PORT:-29500}
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}  # since 22.05 srun does not take it over from sbatch
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 address=$(srun --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" hostname --ip-address | cut -d ' ' -f 1)
 threads=$((${SLURM_CPUS_PER_TASK:-1} / processes))

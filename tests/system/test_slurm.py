@@ -90,6 +90,20 @@ def test_shellcheck_finds_nothing(script: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_each_step_has_the_processors_of_the_job(script: Path, tmp_path: Path) -> None:
+    """Without SRUN_CPUS_PER_TASK a step has one processor, whatever --cpus-per-task is (SLURM 22.05)."""
+    srun = f'#!/bin/bash\necho "$SRUN_CPUS_PER_TASK" >> {tmp_path}/steps\necho 10.0.0.1\n'
+    for name, text in (("srun", srun), ("scontrol", "#!/bin/bash\n[[ $1 == show ]] && echo one\n")):
+        (tmp_path / name).write_text(text, "utf-8")
+        (tmp_path / name).chmod(0o755)
+    job = {"SLURM_JOB_NODELIST": "one", "SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_ID": "1", "SLURM_CPUS_PER_TASK": "7"}
+    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | job | {"PATH": path}
+    subprocess.run(["bash", str(script), "recipe"], env=environment, capture_output=True, check=False, timeout=60)
+    assert set((tmp_path / "steps").read_text("utf-8").split()) == {"7"}
+
+
 def make_run(folder: Path) -> None:
     """Make corpora, a recipe, and what comes before training."""
     write_corpora(folder)

@@ -33,6 +33,8 @@ FILE_VERSION_FIELDS = (
     "generation",
 )
 """Properties by which file systems tell that a file has changed; whatever their case and "-"."""
+PACKAGES = {"http": "tfm-toolkit[remote]", "https": "tfm-toolkit[remote]", "hf": "huggingface_hub"}
+"""Packages to install by scheme; fsspec has an extra for each of the others."""
 BLOCK_BYTES = 1 << 20
 HTTP_SCHEMES = ("http", "https")
 HTTP_ENCODINGS = ("", "identity", "gzip", "x-gzip")
@@ -89,10 +91,9 @@ def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda 
         raise
     except ImportError as error:
         scheme = url.partition("://")[0].lower()
-        command = (
-            'pip install "tfm-toolkit[remote]"' if scheme in ("http", "https") else f'pip install "fsspec[{scheme}]"'
-        )
-        raise DataError(f"needs a package that is not installed: {command}", file=redact_credentials(url)) from error
+        package = PACKAGES.get(scheme, f"fsspec[{scheme}]")
+        problem = f'needs a package that is not installed: pip install "{package}"'
+        raise DataError(problem, file=redact_credentials(url)) from error
     except Exception as error:  # each file system of fsspec has errors of its own
         user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
         said = _error_reason(error, url)

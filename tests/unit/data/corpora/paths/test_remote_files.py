@@ -1,7 +1,9 @@
 """Corpora behind URLs: copied once, copied again when they change, verified, and never asked for without leave."""
 
 import errno
+import re
 from collections.abc import Iterator
+from importlib.metadata import metadata
 from pathlib import Path
 
 import fsspec
@@ -143,3 +145,20 @@ def test_credentials_of_a_url_are_in_no_message_and_in_no_file(server: fsspec.Ab
     for file in cache_folder().rglob("*"):
         assert "hunter22" not in str(file)
         assert not file.is_file() or b"hunter22" not in file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("url", "package"),
+    [("hf://datasets/o/n/t.tsv", "huggingface_hub"), ("s3://b/k", "fsspec[s3]"), ("gs://b/k", "fsspec[gs]")],
+)
+def test_a_package_that_is_not_installed_is_named_as_pip_knows_it(
+    url: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object, **options: object) -> None:
+        raise ImportError("no such module")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", fail)
+    with pytest.raises(DataError, match=re.escape(f'pip install "{package}"')):
+        fetch_local_copy(url, online=True)
+    extra = re.fullmatch(r"fsspec\[(\w+)\]", package)
+    assert extra is None or extra[1] in metadata("fsspec").get_all("Provides-Extra", [])
