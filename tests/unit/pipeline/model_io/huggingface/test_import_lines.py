@@ -148,7 +148,7 @@ def continuations(ours: LoadedModel, prompts: list[list[int]]) -> list[list[int]
     config = DecodingConfig(strategy="sample", temperature=0, max_length=NUM_PIECES)
     writer, found = TextGenerator(PromptEncoder(ours), config, NullReporter()), []
     for ids in prompts:
-        (hypothesis,) = writer._generate_hypotheses(ids)
+        (hypothesis,) = writer._generate_hypotheses([ids], [0])
         found.append([*hypothesis.ids, EOS_ID][:NUM_PIECES])
     return found
 

@@ -187,7 +187,7 @@ def test_running_text_goes_on_after_the_end_of_a_line(tmp_path: Path) -> None:
     transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
     ours = published(tmp_path / "model", **LANGUAGE, **BLOCK, positions="learned", tie="none")
     often = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=40)
-    written = TextGenerator(PromptEncoder(ours), often, NullReporter())._generate_hypotheses([5, 6])[0].ids
+    written = TextGenerator(PromptEncoder(ours), often, NullReporter())._generate_hypotheses([[5, 6]], [0])[0].ids
     common = max(written, key=written.count)
     ours.model.output.weight.data[[3, common]] = ours.model.output.weight.data[[common, 3]]
     (folder := tmp_path / "out").mkdir()
