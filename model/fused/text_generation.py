@@ -99,6 +99,7 @@ class CompiledGenerationBatch:
         from tfm.model.cpu_kernels import text_generation
 
         log_probs, first = np.empty(uniform.shape, np.float32), self.num_read + 1
+        assert first + uniform.shape[1] <= self._pieces.shape[1], "the loop would write behind its arrays"
         limits = self._num_read, self._num_given, shortest, longest
         text_generation.continue_texts(
             self._weights.decoder,
