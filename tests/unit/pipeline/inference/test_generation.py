@@ -356,7 +356,7 @@ def test_of_long_running_text_the_beginning_is_left_out(running, lines):
 
 
 PROMPTS = ["a dog", "", "the sea", "a dog runs", "a cat", "the sea", "snow", "two dogs\nthe sea"]
-"""Of several lengths, of which some are the same."""
+"""Prompts of several lengths; some lengths come more than once."""
 
 
 @pytest.mark.parametrize("which", ["lines", "running"])
