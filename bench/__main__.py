@@ -9,6 +9,7 @@ import typer
 from bench.claims.command import claim
 from bench.cleaning.experiment import noisy
 from bench.cleaning.speed import clean
+from bench.cluster import cluster
 from bench.corpora.dataset import dataset
 from bench.corpora.growth import growth
 from bench.corpora.preprocess import preprocess
@@ -62,7 +63,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, labels, tokenize, preprocess, startup, ceilings),
     *(complexity, plan),
-    *(growth, memory, dataset, sharding, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
+    *(growth, memory, dataset, sharding, cluster, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

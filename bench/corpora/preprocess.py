@@ -1,8 +1,10 @@
 """`python -m bench preprocess`: the stage compared with a bare loop of the tokenizer, and its memory."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -102,11 +104,14 @@ def learn_tokenizer(path: Path) -> None:
     run_tfm("tokenize", "train.en", "train.de", "--vocab-size", str(VOCAB_SIZE), "--out", "tokenizer", folder=path)
 
 
-def run_stage(path: Path) -> "FinishedProcess":
-    """The whole stage, into a folder that is not there yet."""
+def run_stage(
+    path: Path, further: Sequence[str] = (), variables: Mapping[str, str] = MappingProxyType({})
+) -> "FinishedProcess":
+    """The whole stage, into a folder that is not there yet, with further words of its command and its environment."""
     from bench.corpora.corpus import LANGUAGES, SPLITS
     from bench.processes import run_tfm
 
     splits = [word for split in SPLITS for word in (f"--{split}", *(f"{split}.{each}" for each in LANGUAGES))]
     with TemporaryDirectory(dir=path) as out:
-        return run_tfm("preprocess", *splits, "--tokenizer", "tokenizer", "--out", f"{out}/dataset", folder=path)
+        command = ("preprocess", *splits, "--tokenizer", "tokenizer", "--out", f"{out}/dataset", *further)
+        return run_tfm(*command, folder=path, variables=variables)

@@ -6,7 +6,8 @@ from tfm.pipeline.api import arguments
 from tfm.pipeline.api.methods import check_has_method
 from tfm.pipeline.api.settings import DecodingOptions, decoding_config
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.generation.generator import TextGenerator
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.generation.generator import GeneratedText, PromptError, TextGenerator
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.image_files import check_image_file, decode_images
 from tfm.pipeline.inference.translation import translate_images, translate_lines
@@ -51,6 +52,18 @@ def decode_texts(
             shown = decode_images([check_image_file(line) for line in lines], images)
             decoded = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
         return list(decoded)
+
+
+def continue_prompts(generator: TextGenerator, prompts: Sequence[str]) -> list[list[GeneratedText]]:
+    """Write the texts after each prompt.
+
+    Raises DataError for a prompt that the model cannot read, named by its number if there are several.
+    """
+    try:
+        return list(generator.generate_batch(prompts))
+    except PromptError as error:
+        place = f"prompts[{error.row}]: " if len(prompts) > 1 else ""
+        raise DataError(f"{place}{error}") from error
 
 
 def make_text_generator(

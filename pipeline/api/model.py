@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tfm.pipeline.api import arguments
 from tfm.pipeline.api.arguments import Side
 from tfm.pipeline.api.attention import Attention, record_attention
-from tfm.pipeline.api.decoding import decode_texts, make_text_generator
+from tfm.pipeline.api.decoding import continue_prompts, decode_texts, make_text_generator
 from tfm.pipeline.api.messages import name_parameters_in_errors
 from tfm.pipeline.api.methods import check_has_method
 from tfm.pipeline.api.model_cache import ModelKey, find_or_reload_model, register_model
@@ -185,58 +185,107 @@ class Model:
         with exclude_other_threads():
             return fill_masks(self._loaded, arguments.check_single_text(text, "text"), count, asked)  # type: ignore[arg-type]
 
-    @name_parameters_in_errors
-    def generate(
+    @overload
+    def generate(  # type: ignore[overload-overlap]
         self,
-        prompt: str = "",
+        prompts: str = "",
         *,
         beam: int | None = None,
         through_ends: bool | None = None,
         **decoding: Unpack[DecodingOptions],
-    ) -> str:
-        """Generate text after a prompt with a language model, as `tfm generate` does.
+    ) -> str: ...
 
-        The text is drawn, by default with seed 1; with a beam the most probable text is searched for.
+    @overload
+    def generate(
+        self,
+        prompts: Iterable[str],
+        *,
+        beam: int | None = None,
+        through_ends: bool | None = None,
+        **decoding: Unpack[DecodingOptions],
+    ) -> list[str]: ...
+
+    @name_parameters_in_errors
+    def generate(
+        self,
+        prompts: str | Iterable[str] = "",
+        *,
+        beam: int | None = None,
+        through_ends: bool | None = None,
+        **decoding: Unpack[DecodingOptions],
+    ) -> str | list[str]:
+        """Generate a text after each prompt with a language model, as `tfm generate` does.
+
+        The text is drawn, by default with seed 1; with a beam the most probable text is searched for. The text
+        after a prompt is the same whatever others are given with it; those of a list are drawn side by side.
 
         Args:
-            prompt: the beginning of the text.
+            prompts: the beginnings of the texts, or one.
             beam: hypotheses kept at each step of a search; None: the text is drawn.
             through_ends: whether to go on after the end of a line; None: as trained.
             **decoding: the other settings of `[decoding]`, by name: max_length, temperature, top_p, seed, ...
 
         Returns:
-            The prompt and the text after it.
+            The prompt and the text after it; a list where a list was given.
+
+        Raises:
+            DataError: the model cannot read a prompt.
+            RecipeError: settings do not fit.
         """
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
-            return (
-                writer.decode_encoded_prompt(arguments.check_single_text(prompt, "prompt"))
-                + writer.generate_texts(prompt)[0].text
-            )
+            beginnings = arguments.to_text_list(prompts, "prompts")
+            found = continue_prompts(writer, beginnings)
+            texts = [
+                writer.decode_encoded_prompt(prompt) + n_best[0].text
+                for prompt, n_best in zip(beginnings, found, strict=True)
+            ]
+        return texts[0] if isinstance(prompts, str) else texts
 
-    @name_parameters_in_errors
-    def generations(
+    @overload
+    def generations(  # type: ignore[overload-overlap]
         self,
-        prompt: str = "",
+        prompts: str = "",
         *,
         beam: int | None = None,
         through_ends: bool | None = None,
         **decoding: Unpack[DecodingOptions],
-    ) -> list[GeneratedText]:
-        """Generate texts after a prompt with a language model, with scores and log-probabilities.
+    ) -> list[GeneratedText]: ...
+
+    @overload
+    def generations(
+        self,
+        prompts: Iterable[str],
+        *,
+        beam: int | None = None,
+        through_ends: bool | None = None,
+        **decoding: Unpack[DecodingOptions],
+    ) -> list[list[GeneratedText]]: ...
+
+    @name_parameters_in_errors
+    def generations(
+        self,
+        prompts: str | Iterable[str] = "",
+        *,
+        beam: int | None = None,
+        through_ends: bool | None = None,
+        **decoding: Unpack[DecodingOptions],
+    ) -> list[GeneratedText] | list[list[GeneratedText]]:
+        """Generate texts after each prompt with a language model, with scores and log-probabilities.
 
         Args:
-            prompt: the beginning of the text.
+            prompts: the beginnings of the texts, or one.
             beam: hypotheses kept at each step of a search; None: the texts are drawn.
             through_ends: whether to go on after the end of a line; None: as trained.
             **decoding: the other settings of `[decoding]`, by name.
 
         Returns:
-            The `n_best` texts without the prompt, the best first.
+            The `n_best` texts without the prompt, the best first; of each prompt where a list was given.
         """
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
-            return writer.generate_texts(arguments.check_single_text(prompt, "prompt"))
+            found = continue_prompts(writer, arguments.to_text_list(prompts, "prompts"))
+        return found[0] if isinstance(prompts, str) else found
 
     @name_parameters_in_errors
     def score(

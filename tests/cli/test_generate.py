@@ -128,6 +128,28 @@ def test_python_gives_what_the_command_prints(models: dict[str, Path], name: str
         assert (ours.log_prob, ours.score) == pytest.approx((theirs["log_prob"], theirs["score"]), rel=1e-5)
 
 
+@pytest.mark.parametrize(("name", "search"), [("lines", {}), ("running", {}), ("lines", {"beam": 2})])
+def test_python_takes_prompts_together(models: dict[str, Path], name: str, search: dict[str, int]) -> None:
+    model, prompts = tfm_in_python.load(models[name], device="cpu"), ["the owl", "", "the bee is", "the"]
+    asked = {"max_length": 12, "n_best": 2, **search}
+    texts, found = model.generate(iter(prompts), **asked), model.generations(prompts, **asked)
+    assert texts == [model.generate(prompt, **asked) for prompt in prompts]
+    for prompt, n_best in zip(prompts, found, strict=True):
+        alone = model.generations(prompt, **asked)
+        assert [each.text for each in n_best] == [each.text for each in alone]
+        assert [each.log_prob for each in n_best] == pytest.approx([each.log_prob for each in alone], rel=1e-5)
+    assert model.generate([], **asked) == model.generations([], **asked) == []
+    assert model.generate(["the"], **asked) == texts[3:]
+
+
+def test_python_names_the_prompt_that_is_too_long(models: dict[str, Path]) -> None:
+    model, long = tfm_in_python.load(models["lines"], device="cpu"), "the " * 400
+    with pytest.raises(tfm_in_python.DataError, match=r"^prompts\[1\]: the prompt has 400 pieces"):
+        model.generate(["the owl", long])
+    with pytest.raises(tfm_in_python.DataError, match=r"^the prompt has 400 pieces"):
+        model.generate(long)
+
+
 @pytest.mark.parametrize("name", ["lines", "running"])
 def test_python_scores_texts_as_evaluate_does(models: dict[str, Path], tmp_path: Path, name: str) -> None:
     lines = ["the owl is old", "", "the cat is", "new new the the"]

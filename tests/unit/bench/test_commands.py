@@ -14,7 +14,7 @@ from tests.cli.user import RECIPE, write_corpora
 
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
-    *("noise", "learning", "vectors", "generate", "labels", "scores", "serve", "growth", "sharding"),
+    *("noise", "learning", "vectors", "generate", "labels", "scores", "serve", "growth", "sharding", "cluster"),
     *("clean", "noisy", "tokenize", "memory", "plan"),
 )
 ROOT = Path(__file__).parents[3]
