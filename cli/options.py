@@ -154,7 +154,7 @@ def config_section(
     """
     if not sets and all(value is None for value in flags.values()) and not has_required_keys(section):
         return section()  # by far faster: all that a recipe may have, and its checks, are not imported
-    from tfm.pipeline.recipes.recipe import section_from_flags
+    from tfm.pipeline.recipes.section_validation import section_from_flags
 
     for text in sets or ():
         if text.partition("=")[0].strip() == "seed":

@@ -13,7 +13,7 @@ import pytest
 from tfm.cli.options import config_section, has_required_keys
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.recipes.recipe import section_from_flags
+from tfm.pipeline.recipes.section_validation import section_from_flags
 from tfm.pipeline.recipes.section_validation import Section
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
@@ -112,12 +112,12 @@ def test_bleu_chrf_and_ter_of_files_do_without_numpy(tmp_path: Path) -> None:
     assert {"numpy", "torch"} & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == set()
 
 
-def test_without_settings_no_recipe_is_loaded(tmp_path: Path) -> None:
+def test_without_a_recipe_none_of_its_other_parts_is_loaded(tmp_path: Path) -> None:
     """All that a recipe may have, and its checks, are a seventh of the time that the scores of 1,000 lines take."""
     (tmp_path / "a.txt").write_text("the cat sat on the mat\n", "utf-8")
     words = ("evaluate", "--hypotheses", str(tmp_path / "a.txt"), "--reference", str(tmp_path / "a.txt"))
     program = PROGRAM.replace('name.split(".")[0]', "name")
-    for more, has_recipe in ((), False), (("--set", "evaluation.lowercase=true"), True):
+    for more in (), ("--metric", "bleu"), ("--set", "evaluation.lowercase=true"):
         done = subprocess.run(
             [sys.executable, "-c", program, json.dumps((*words, *more))],
             cwd=ROOT,
@@ -126,8 +126,8 @@ def test_without_settings_no_recipe_is_loaded(tmp_path: Path) -> None:
             check=True,
         )
         loaded = json.loads(done.stdout.splitlines()[-1])["modules"]
-        assert ("tfm.pipeline.recipes.recipe" in loaded) == has_recipe
-        assert ("tfm.pipeline.training_config" in loaded) == has_recipe
+        assert {"tfm.pipeline.recipes.recipe", "tfm.pipeline.training_config", "tfm.data.config"} & {*loaded} == set()
+        assert "tfm.pipeline.config" in loaded
 
 
 @pytest.mark.parametrize("section", [TokenizerConfig, DecodingConfig, EvaluationConfig, ModelConfig, TrainingConfig])

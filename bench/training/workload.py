@@ -19,8 +19,10 @@ from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import load_recipe, section_from_flags
+from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.recipes.section_validation import section_from_flags
 from tfm.pipeline.recipes.unused_keys.check import find_unused_keys
+from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES
 from tfm.pipeline.training_config import TrainingConfig
 
 SEED = 1
@@ -172,7 +174,7 @@ def read_configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig,
 
 def set_options(parts: Mapping[str, BaseModel]) -> list[str]:
     """Parts of a recipe, by name, as the words of `--set` options, but for keys from a parent that change nothing."""
-    unused = {key for key, _ in find_unused_keys(SimpleNamespace(**parts))}
+    unused = {key for key, _ in find_unused_keys(SimpleNamespace(**parts), UNUSED_KEYS_RULES)}
     content = {part: config.model_dump(mode="json", exclude_defaults=True) for part, config in parts.items()}
     return [word for key, value in _leaves(content) if key not in unused for word in ("--set", f"{key}={_text(value)}")]
 

@@ -199,5 +199,6 @@ def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
         device=options.device or "auto",
         out=options.out,
         cluster=options.cluster,
+        with_details=options.as_json,
         reporter=make_reporter(tables_on_stdout=not options.as_json),
     )

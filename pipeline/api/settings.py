@@ -6,7 +6,7 @@ from typing import TypedDict
 from tfm.pipeline.api import arguments
 from tfm.pipeline.config import CandidateStrategy, DecodingConfig, DecodingPrecision, LengthNorm, MbrUtility, Strategy
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import section_from_flags
+from tfm.pipeline.recipes.section_validation import section_from_flags
 
 
 class DecodingOptions(TypedDict, total=False):

@@ -6,7 +6,6 @@ Precedence: defaults < the recipe it extends < the recipe < `--set a.b=c` < a co
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -16,25 +15,23 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.recipe_check import check_clean
 from tfm.pipeline.config import DEFAULT_SEED, DecodingConfig, EvaluationConfig, stride_problem
-from tfm.pipeline.errors import RecipeError, escape_unprintable
+from tfm.pipeline.errors import escape_unprintable
 from tfm.pipeline.guided_alignment import guided_alignment_problem
 from tfm.pipeline.recipes.characters import check_character_settings
-from tfm.pipeline.recipes.error_messages import (
-    Origin,
-    Origins,
-    config_of_annotation,
-    recipe_error,
-)
+from tfm.pipeline.recipes.error_messages import Origins
 from tfm.pipeline.recipes.images import check_images
-from tfm.pipeline.recipes.label_defaults import check_label_tokenizer, no_score_reason
+from tfm.pipeline.recipes.label_defaults import check_label_tokenizer, no_score_reason, set_label_tokenizer
 from tfm.pipeline.recipes.overrides import parse_settings
 from tfm.pipeline.recipes.recipe_files import read_recipe_file
-from tfm.pipeline.recipes.section_validation import COMMAND_LINE_PRIORITY, Section, validate_section
+from tfm.pipeline.recipes.section_validation import validate_section
 from tfm.pipeline.recipes.texts_alone import (
     check_corpora_have_sources,
     check_vocabularies_have_texts,
+    copy_text_to_missing_side,
+    default_to_running_text,
 )
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
+from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES
 from tfm.pipeline.sharded_training import muon_problem, recompute_problem, sharding_problem
 from tfm.pipeline.synthesis.config import SynthesisConfig
 from tfm.pipeline.tasks.abilities import TASK_SPECS, select_tasks
@@ -152,45 +149,23 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     raw = read_recipe_file(path, origins)
     raw.setdefault("name", path.stem)
     recipe = validate_section(
-        Recipe, Recipe, raw, parse_settings(overrides, flags or {}), escape_unprintable(str(path)), origins
+        Recipe,
+        Recipe,
+        raw,
+        parse_settings(overrides, flags or {}),
+        escape_unprintable(str(path)),
+        origins,
+        add_defaults=_add_defaults,
     )
-    check_unused_keys(recipe, origins)
+    check_unused_keys(recipe, origins, UNUSED_KEYS_RULES)
     return recipe
 
 
-def section_from_flags(
-    section: type[Section],
-    values: Mapping[str, object | None],
-    overrides: Sequence[str] = (),
-    *,
-    other_sections: Sequence[str] = (),
-) -> Section:
-    """Return one part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
-
-    Args:
-        section: the class of the part.
-        values: by dotted key inside the part, None if not given.
-        overrides: `--set` texts, as in load_recipe.
-        other_sections: other parts that the command takes; overrides of them are passed over.
-
-    Raises:
-        RecipeError: as load_recipe, and for a part that the command does not take.
-    """
-    part = next(
-        name for name, field in Recipe.model_fields.items() if config_of_annotation(field.annotation) is section
-    )
-    settings = parse_settings(overrides, {f"{part}.{key}": value for key, value in values.items()})
-    for first, label in {each.key[0]: each.label for each in settings}.items():
-        if first not in Recipe.model_fields:
-            unknown = {"type": "extra_forbidden", "loc": (first,), "msg": "", "input": None}
-            raise recipe_error([unknown], Recipe, (), {(first,): Origin(label, COMMAND_LINE_PRIORITY)}, str)
-        if first not in (part, *other_sections, "seed", "name"):
-            takes = ", ".join(sorted([part, *other_sections]))
-            raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
-    origins: Origins = {}
-    found = validate_section(Recipe, section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
-    check_unused_keys(SimpleNamespace(**{part: found}), origins)
-    return found
+def _add_defaults(raw: dict[str, Any]) -> None:
+    """Set in a recipe, as it was read, what follows from its task and its corpora."""
+    set_label_tokenizer(raw)
+    default_to_running_text(raw)
+    copy_text_to_missing_side(raw)
 
 
 def recipe_schema() -> dict[str, Any]:

@@ -4,12 +4,12 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from tfm.pipeline.errors import RecipeError
@@ -24,12 +24,10 @@ from tfm.pipeline.recipes.error_messages import (
     format_value,
     recipe_error,
 )
-from tfm.pipeline.recipes.label_defaults import set_label_tokenizer
-from tfm.pipeline.recipes.overrides import CommandLineSetting, apply_setting
-from tfm.pipeline.recipes.texts_alone import (
-    copy_text_to_missing_side,
-    default_to_running_text,
-)
+from tfm.pipeline.recipes.overrides import CommandLineSetting, apply_setting, parse_settings
+from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
+from tfm.pipeline.recipes.unused_keys.outputs import OUTPUT_RULES
+from tfm.pipeline.recipes.unused_keys.rule import UnusedKeysRule
 
 COMMAND_LINE_PRIORITY = 1  # the layer of what is said there; a recipe is 0, one that it extends less
 Section = TypeVar("Section", bound=BaseModel)
@@ -43,6 +41,7 @@ def validate_section(
     file: str,
     origins: Origins,
     part: str | None = None,
+    add_defaults: Callable[[dict[str, Any]], None] = lambda raw: None,
 ) -> Section:
     """Return the config of a file's values, with settings over them.
 
@@ -54,6 +53,7 @@ def validate_section(
         file: for messages.
         origins: where each key was said; those of the settings are added.
         part: the name of the part; None for a whole recipe.
+        add_defaults: adds the values that follow from those that are there.
 
     Raises:
         RecipeError: a value is not valid.
@@ -64,10 +64,7 @@ def validate_section(
         raw = copy.deepcopy(dict(values))
         for setting in applied_settings:
             apply_setting(raw, setting, schema)
-        if part is None:
-            set_label_tokenizer(raw)
-            default_to_running_text(raw)
-            copy_text_to_missing_side(raw)
+        add_defaults(raw)
         return raw if part is None else raw.get(part, {})
 
     def origin_of_error(error: Any) -> str:
@@ -96,6 +93,64 @@ def validate_section(
         key, reason = problem
         raise RecipeError(f"{describe_origin(key, origins) or file}: {'.'.join(key)} {reason}")
     return validated
+
+
+def section_from_flags(
+    section: type[Section],
+    values: Mapping[str, object | None],
+    overrides: Sequence[str] = (),
+    *,
+    other_sections: Sequence[str] = (),
+) -> Section:
+    """Return one part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
+
+    The other parts are not imported, as that takes longer than many commands do.
+
+    Args:
+        section: the class of the part.
+        values: by dotted key inside the part, None if not given.
+        overrides: `--set` texts, as in load_recipe.
+        other_sections: other parts that the command takes; overrides of them are passed over.
+
+    Raises:
+        RecipeError: as load_recipe, and for a part that the command does not take.
+    """
+    part = section_name(section)
+    settings = parse_settings(overrides, {f"{part}.{key}": value for key, value in values.items()})
+    taken = (part, *other_sections)
+    for first, label in {each.key[0]: each.label for each in settings}.items():
+        if first not in (*taken, "seed", "name"):
+            raise _untaken_section_error(first, label, taken)
+    origins: Origins = {}
+    schema: type[BaseModel] = create_model("Part", **{part: (section, ...)})  # type: ignore[call-overload]
+    of_part = [each for each in settings if each.key[0] == part]
+    found = validate_section(schema, section, {}, of_part, "", origins, part)
+    check_unused_keys(SimpleNamespace(**{part: found}), origins, _rules_of_section(part))
+    return found
+
+
+def section_name(section: type[BaseModel]) -> str:
+    """The name of a part of a recipe: its class is called by it."""
+    return section.__name__.removesuffix("Config").lower()
+
+
+def _rules_of_section(part: str) -> Sequence[UnusedKeysRule]:
+    """The rules that concern a part alone, among others perhaps."""
+    if part in OUTPUT_RULES:
+        return OUTPUT_RULES[part]
+    from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES
+
+    return UNUSED_KEYS_RULES
+
+
+def _untaken_section_error(name: str, label: str, taken: Sequence[str]) -> RecipeError:
+    """The error of a setting whose first name is of no part that the command takes."""
+    from tfm.pipeline.recipes.recipe import Recipe
+
+    if name in Recipe.model_fields:
+        return RecipeError(f"--set {name}...: without a recipe this command takes {', '.join(sorted(taken))}")
+    unknown = {"type": "extra_forbidden", "loc": (name,), "msg": "", "input": None}
+    return recipe_error([unknown], Recipe, (), {(name,): Origin(label, COMMAND_LINE_PRIORITY)}, str)
 
 
 def _has_same_error(section: type[BaseModel], content: Any, error: Any) -> bool:

@@ -52,6 +52,7 @@ def evaluate_files(
     source_language: str | None = None,
     noise: float | None = None,
     cluster: str | None = None,
+    with_details: bool = True,
 ) -> dict[str, Any]:
     """Score the hypotheses in a file, or those that a model gives for a file of sources, against one or more
     references.
@@ -79,6 +80,7 @@ def evaluate_files(
         noise: the share of the source's characters that is mistyped before the model reads it (`data.typing_errors`),
             as each score's signature says; None for none.
         cluster: the address of a cluster that translates the sources; None for this process alone.
+        with_details: whether scores by length and samples are found where `out` is None, and nothing shows them.
 
     Returns:
         The content of scores.json.
@@ -115,7 +117,15 @@ def evaluate_files(
 
     def score_files(folder: Path | None) -> list[Evaluation]:
         evaluation = score_lines(
-            lines, set_name, suited, translator, folder, wants_perplexity=wanted, seed=seed, reporter=reporter
+            lines,
+            set_name,
+            suited,
+            translator,
+            folder,
+            wants_perplexity=wanted,
+            seed=seed,
+            reporter=reporter,
+            with_details=with_details or folder is not None,
         )
         return [evaluation if noise is None else evaluation.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
@@ -233,6 +243,7 @@ def score_lines(
     wants_perplexity: bool,
     seed: int,
     reporter: Reporter,
+    with_details: bool = True,
 ) -> Evaluation:
     """Score the lines of files.
 
@@ -245,6 +256,7 @@ def score_lines(
         wants_perplexity: whether perplexity was requested, so that its absence is reported.
         seed: the seed of the run.
         reporter: receives messages.
+        with_details: whether scores by length and samples are found, as `evaluate_segments` has it.
     """
     loaded = None if translator is None else translator.load()
     hypotheses = lines.get("hypotheses")
@@ -261,6 +273,8 @@ def score_lines(
         from tfm.pipeline.inference.labelling import warn_of_unseen_labels  # with the model torch is there anyway
 
         warn_of_unseen_labels(loaded, segments.references, reporter)
-    found = evaluate_with_model(segments, config, loaded, wants_perplexity, seed=seed, reporter=reporter)
+    found = evaluate_with_model(
+        segments, config, loaded, wants_perplexity, seed=seed, reporter=reporter, with_details=with_details
+    )
     is_replaced = is_translated and translator is not None and translator.decoding.replace_unknown
     return found.add_replaced_words_to_signatures() if is_replaced else found

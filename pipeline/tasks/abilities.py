@@ -6,10 +6,12 @@ read it too.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
-from tfm.tokenizer.config import LabelKind
+
+if TYPE_CHECKING:
+    from tfm.tokenizer.config import LabelKind
 
 DEFAULT_TASK = "translation"
 """The task of a config that names none."""
@@ -58,7 +60,7 @@ class TaskSpec:
     reads: Literal["source", "target"]
     figures: tuple[str, ...]
     translates: bool = False
-    labels: LabelKind | None = None
+    labels: "LabelKind | None" = None
     writes: bool = False
     flat_layout: bool = False
     within_window: bool = False

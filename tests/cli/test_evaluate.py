@@ -169,3 +169,15 @@ def test_lines_of_prefixes_are_counted(stages: Stages, corpora: Path, tmp_path: 
     refused = tfm("evaluate", "--model", stages.folder, *texts, "--prefixes", few, *CPU)
     assert refused.code == 65
     assert "has 1 line, " in " ".join(refused.err.split())
+
+
+def test_json_and_the_artifact_have_details_that_the_table_does_not_wait_for(corpora: Path, tmp_path: Path) -> None:
+    words = ("evaluate", "--hypotheses", corpora / "valid.de", "--reference", corpora / "valid.de", "--metric", "bleu")
+    printed, published = tfm(*words, "--json").out, tfm(*words, "--out", tmp_path / "scores")
+    content, kept = json.loads(printed), json.loads((tmp_path / "scores" / "scores.json").read_text("utf-8"))
+    assert content == {key: kept[key] for key in content}
+    assert content["lengths"]
+    assert content["samples"]["worst"]
+    table = tfm(*words)
+    assert table.out == published.out
+    assert "sample, line" in table.err

@@ -4,7 +4,7 @@ A key of an extended recipe that a later value makes useless is ignored, like on
 same place or later is rejected.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,16 +12,21 @@ from pydantic import BaseModel
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origins, describe_origin, format_value
 from tfm.pipeline.recipes.unused_keys.rule import UnusedKeysRule
-from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES
 
 MISSING_VALUE = object()
 """The value of a key that is of no part that was read."""
 
 
-def check_unused_keys(recipe: Any, origins: Origins) -> None:
-    """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
+def check_unused_keys(recipe: Any, origins: Origins, rules: Iterable[UnusedKeysRule]) -> None:
+    """Raise RecipeError for a key that was said and changes nothing.
+
+    Args:
+        recipe: all parts that were read, by name.
+        origins: where each key was said.
+        rules: by which keys change nothing; those of parts that were not read are passed over.
+    """
     problems: dict[str, str] = {}
-    for key, row in find_unused_keys(recipe):
+    for key, row in find_unused_keys(recipe, rules):
         if not _is_made_idle_by_later_layer(key, row, origins):
             decided = " and ".join(
                 f"{each} = {format_value(_plain_value(get_value(recipe, each)))}" for each in row.conditions
@@ -53,9 +58,9 @@ def get_value(config: Any, key: str) -> Any:
     return value
 
 
-def find_unused_keys(recipe: Any) -> Iterator[tuple[str, UnusedKeysRule]]:
+def find_unused_keys(recipe: Any, rules: Iterable[UnusedKeysRule]) -> Iterator[tuple[str, UnusedKeysRule]]:
     """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
-    for row in UNUSED_KEYS_RULES:
+    for row in rules:
         values = {key: get_value(recipe, key) for key in row.conditions}
         if MISSING_VALUE not in values.values() and all(row.conditions[key](value) for key, value in values.items()):
             for key in row.keys:

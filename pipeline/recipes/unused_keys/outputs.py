@@ -149,3 +149,6 @@ EVALUATION_RULES = (
         "it is for accuracy and macro_f1",
     ),
 )
+
+OUTPUT_RULES = {"decoding": DECODING_RULES, "synthesis": SYNTHESIS_RULES, "evaluation": EVALUATION_RULES}
+"""By the part of a recipe whose keys they are about."""

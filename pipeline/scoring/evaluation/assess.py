@@ -6,6 +6,8 @@ from tfm.data.errors import format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import (
+    LengthBin,
+    SampleSegment,
     breakdown_by_length,
     has_label_metrics,
     random_samples,
@@ -44,6 +46,7 @@ def evaluate_segments(
     missing_reasons: Mapping[str, str] | None = None,
     likelihoods: Likelihoods | None = None,
     external_numbers: Mapping[str, Sequence[float]] | None = None,
+    with_details: bool = True,
 ) -> Evaluation:
     """Compute scores, quality by length and samples of a test set.
 
@@ -56,6 +59,8 @@ def evaluate_segments(
         missing_reasons: reasons why other scores are missing, by name.
         likelihoods: probabilities of the references of each segment.
         external_numbers: numbers of external metrics, by name.
+        with_details: whether scores by length and samples are found, which a report and scores.json have; they take
+            longer than BLEU does.
     """
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
     config = _choose_bleu_tokenizer(config, segments, reporter)
@@ -70,25 +75,24 @@ def evaluate_segments(
     if has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
     names = [name for name in config.metrics if name in METRIC_FUNCTIONS and name not in without]
-    with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
+    texts, lengths, worst = segments.source_texts, list[LengthBin](), list[SampleSegment]()
+    with reporter.bar(f"scoring {segments.name}", len(names) + 2 * with_details, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name), without)
-        texts = segments.source_texts
-        length_of = "reference" if texts is None else "source"
-        lengths = breakdown_by_length(
-            references[0] if texts is None else texts, hypotheses, references, config, without
-        )
-        bar.advance(1, "lengths")
-        worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
-        bar.advance(1, "samples")
+        if with_details:
+            length_texts = references[0] if texts is None else texts
+            lengths = breakdown_by_length(length_texts, hypotheses, references, config, without)
+            bar.advance(1, "lengths")
+            worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
+            bar.advance(1, "samples")
     summaries, of_summaries, without_sources = _summary_statistics_and_scores(segments, config)
     return Evaluation(
         name=segments.name,
         num_segments=len(hypotheses),
         scores={**scores, **of_summaries, **(extra or {})},
         lengths=lengths,
-        length_of=length_of,
+        length_of="reference" if texts is None else "source",
         worst=worst,
-        random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
+        random=random_samples(sources, hypotheses, references, config.samples * with_details, seed, config=config),
         terminal_samples=random_samples(sources, hypotheses, references, NUM_SAMPLES, seed, config=config),
         missing={**without, **without_sources, **(missing_reasons or {})},
         labels=label_scores(hypotheses, references, config) if has_label_metrics(config) else None,

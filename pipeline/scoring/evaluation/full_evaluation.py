@@ -55,6 +55,7 @@ def evaluate_with_model(
     seed: int,
     reporter: Reporter,
     identifier: LanguageIdentifier | None = None,
+    with_details: bool = True,
 ) -> Evaluation:
     """Compute all scores of a test set: also perplexity where there is a model and a source, and external metrics.
 
@@ -66,6 +67,7 @@ def evaluate_with_model(
         seed: of the samples.
         reporter: shows progress, and warnings.
         identifier: tells the languages of hypotheses, where the segments have some.
+        with_details: whether scores by length and samples are found, as `evaluate_segments` has it.
     """
     extra: dict[str, Score] = {}
     if identifier is not None:
@@ -98,4 +100,5 @@ def evaluate_with_model(
         missing_reasons=missing | external.missing,
         likelihoods=likelihoods,
         external_numbers=external.numbers,
+        with_details=with_details,
     )

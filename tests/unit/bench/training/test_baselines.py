@@ -13,7 +13,7 @@ from bench.training.workload import ModelSize, RecurrentSize, read_configs, set_
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import section_from_flags
+from tfm.pipeline.recipes.section_validation import section_from_flags
 from tfm.pipeline.training_config import TrainingConfig
 
 EOLE_LOG = """

@@ -7,7 +7,8 @@ import pytest
 from tfm.data.credentials import redact_command_line
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import load_recipe, recipe_schema, section_from_flags
+from tfm.pipeline.recipes.recipe import load_recipe, recipe_schema
+from tfm.pipeline.recipes.section_validation import section_from_flags
 
 CORPUS = '[data]\ntrain = [{format = "huggingface", path = "PATH", source = "a", target = "b"}]\n'
 

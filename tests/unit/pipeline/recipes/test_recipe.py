@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.model_weights import model_weight_shapes
-from tfm.pipeline.recipes.recipe import Recipe, load_recipe, recipe_schema, section_from_flags
+from tfm.pipeline.recipes.error_messages import config_of_annotation
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe, recipe_schema
 from tfm.pipeline.recipes.run_paths import run_folder
+from tfm.pipeline.recipes.section_validation import section_from_flags, section_name
+from tfm.pipeline.recipes.unused_keys.outputs import OUTPUT_RULES
+from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -338,6 +342,19 @@ def test_any_bytes_give_a_recipe_or_an_error_of_ours(tmp_path_factory: pytest.Te
     file.write_bytes(data)
     with pytest.raises(RecipeError):
         load_recipe(file)
+
+
+def test_a_section_is_named_after_its_class_and_has_the_rules_that_are_its_own() -> None:
+    """A command without a recipe finds both by the class alone."""
+    classes = {name: config_of_annotation(field.annotation) for name, field in Recipe.model_fields.items()}
+    sections = {name: each for name, each in classes.items() if each is not None}
+    assert len(sections) == 8
+    for name, section in sections.items():
+        assert section_name(section) == name
+    for name, rules in OUTPUT_RULES.items():
+        own = [rule for rule in UNUSED_KEYS_RULES if all(key.startswith(f"{name}.") for key in rule.conditions)]
+        assert own == [rule for rule in rules if all(key.startswith(f"{name}.") for key in rule.conditions)]
+        assert own
 
 
 def test_flags_alone_make_a_part(tmp_path: Path) -> None:
