@@ -13,8 +13,7 @@ import pytest
 from tfm.cli.options import config_section, has_required_keys
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.recipes.section_validation import section_from_flags
-from tfm.pipeline.recipes.section_validation import Section
+from tfm.pipeline.recipes.section_validation import Section, section_from_flags
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 

@@ -2,6 +2,16 @@
 
 The equations are in `model/cpu_kernels/word2vec.py`. An update is the steps of a batch, all with the update's learning
 rate; draws follow from (seed, step, row), as those of every update.
+
+Of several processes each takes the steps of its own batches, from the same weights. Then each row of the weights moves
+by the mean d of the ways that it went in P processes, c times:
+
+    W <- W + c d,    c = (1 - exp(-P s)) / (1 - exp(-s)),    s = rate * CURVATURE * k
+
+with k the steps that a process takes on the row, on average. One process after the other would go so: a step leaves
+exp(-rate * CURVATURE) of a row's way to its minimum, so that the second process finds exp(-s) of the way of the first.
+For a rare word c is P, and all ways are added up; a frequent one has arrived in each process, and c is 1, as P times
+its way would be too far.
 """
 
 from collections.abc import Sequence
@@ -9,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tfm.data.batching.example_keys import count_earlier_occurrences, example_rng_keys
 from tfm.data.dataset.split import Split
@@ -29,6 +40,9 @@ from tfm.tokenizer.special import SPECIAL_TOKENS
 
 KERNEL_MODULE = "tfm.model.cpu_kernels.word2vec"
 KERNEL_DTYPES = {torch.float32: "f4", torch.float64: "f8"}
+CURVATURE = 0.1
+"""Second derivative of the loss along a row of the weights: s(x) (1 - s(x)) times the square of the other vector's
+length, as it is in the midst of a training."""
 
 
 def trains_like_word2vec(model: ModelConfig, config: TrainingConfig) -> bool:
@@ -62,8 +76,8 @@ def no_online_updates_reason(model: ModelConfig, config: TrainingConfig, setting
         return f"set {', '.join(others)}"
     if settings.device != "cpu":
         return f"the loop is for CPUs, not for {settings.device}"
-    if settings.world_size > 1 or settings.num_gradient_workers:
-        return "the loop is for one process"
+    if settings.num_gradient_workers:
+        return 'set training.parallel = "threads": processes that share the loop are those of torchrun'
     return None
 
 
@@ -83,6 +97,20 @@ def initialize_as_word2vec(model: Any) -> None:
     """Give word vectors such first weights as in gensim: v with the variance of numbers in (-1, 1) / D, all v' 0."""
     model.table.weight.div_((3 * model.table.embedding_dim) ** 0.5)  # from a variance of 1 / D to 1 / 3 D^2
     model.output.weight.zero_()
+
+
+def merge_factors(rated_steps: Tensor, processes: int) -> Tensor:
+    """Return how often each row of the weights moves by the mean of the ways that it went in several processes.
+
+    Args:
+        rated_steps: (V,) steps of a process on each row, times the learning rate.
+        processes: their number, P.
+
+    Returns:
+        (V,) c, from 1 to P.
+    """
+    s = (CURVATURE * rated_steps).clamp(min=1e-12)
+    return torch.expm1(-processes * s) / torch.expm1(-s)
 
 
 class Word2vecGradientComputer(GradientComputer):
@@ -113,6 +141,9 @@ class Word2vecGradientComputer(GradientComputer):
         self.keep = self.every_word
         if words.subsample is not None:
             self.keep = self.every_word * keep_probability(model.frequencies, words.subsample).double().numpy()
+        kept, negatives = torch.from_numpy(shares * self.keep), task.objective.negatives
+        kept, drawn = kept / kept.sum().clamp(min=1e-300), torch.from_numpy(noise / noise.sum())
+        self.steps_a_prediction = kept * (1 + negatives), kept + negatives * drawn
 
     def start_gradient(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         """Take the steps of an update, batch by batch.
@@ -123,19 +154,44 @@ class Word2vecGradientComputer(GradientComputer):
             stop: whether this process wishes to stop.
         """
         total, count, update = 0.0, 0, counter_hash(self.seed, step)
-        for rows, repeats in zip(group, count_earlier_occurrences(group), strict=True):
+        weights = [each.weight.detach() for each in (self.model.table, self.model.output)]
+        starts = [each.clone() for each in weights] if self.world.size > 1 else []
+        batches = list(zip(group, count_earlier_occurrences(group), strict=True))
+        for _, (rows, repeats) in self.world.shard_items(batches):
             keys = example_rng_keys(update, rows, repeats)
             loss, found = self._run_steps(rows, keys, self.keep)
             if not found:  # of a batch of which nothing was left nothing would be learned: it is read whole
                 loss, found = self._run_steps(rows, keys, self.every_word)
             total, count = total + loss, count + found
         sums = torch.tensor([total, total, count, float(stop), 0.0], dtype=torch.float64)
+        if self.world.size > 1:
+            self.world.all_reduce_sum(sums)
+            self._merge_steps(weights, starts, sums[2], min(len(group), self.world.size))
         return PendingGradient(sums, sums.tolist, None, self.world)
+
+    def _merge_steps(self, weights: Sequence[Tensor], starts: Sequence[Tensor], count: Tensor, processes: int) -> None:
+        """Move the weights of all processes to the same place.
+
+        Args:
+            weights: (V, D) v and (V, D) v', where the steps of this process have led; changed.
+            starts: the same before.
+            count: () predictions of all processes.
+            processes: number of those that had a batch.
+        """
+        ways = torch.stack([end - start for end, start in zip(weights, starts, strict=True)])
+        self.world.all_reduce_sum(ways)
+        for end, start, way, steps in zip(weights, starts, ways, self.steps_a_prediction, strict=True):
+            factors = merge_factors(self._learning_rate() * steps * count / processes, processes)
+            torch.addcmul(start, way, (factors / processes).to(way.dtype)[:, None], out=end)
+
+    def _learning_rate(self) -> float:
+        rate: float = self.optimizer.param_groups[0]["lr"]
+        return rate
 
     def _run_steps(self, rows: Rows, keys: Any, keep: Any) -> tuple[float, int]:
         """Take the steps of the texts of a batch; return the sum of the losses and their number."""
         ids, lengths = self.split.target.take(rows)
         weights = (each.weight.detach().numpy() for each in (self.model.table, self.model.output))
-        rate = self.optimizer.param_groups[0]["lr"]
+        rate = self._learning_rate()
         found: tuple[float, int] = self.loop(ids, lengths, keys, *weights, keep, self.table, *self.window, rate)
         return found

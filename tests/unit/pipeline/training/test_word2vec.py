@@ -1,6 +1,7 @@
 """Training by a step for each prediction: where it is taken, what is drawn, and that it resumes without a trace."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from safetensors.torch import load_file
 
 pytest.importorskip("tfm.model.cpu_kernels.word2vec", reason="no numba (extra: fast)", exc_type=ImportError)
 
+from tests.sharded_ranks import train_by_ranks
 from tests.tiny_training import in_float64, run, training, write_dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
@@ -26,6 +28,7 @@ from tfm.pipeline.training.assembly import word2vec
 from tfm.pipeline.training.assembly.word2vec import (
     Word2vecGradientComputer,
     initialize_as_word2vec,
+    merge_factors,
     no_online_updates_reason,
 )
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings
@@ -173,6 +176,108 @@ def test_weights_that_become_too_large_end_the_training(dataset: Path, tmp_path:
         run(dataset, tmp_path, sgd(schedule=steep, validation={"every_steps": 1000}), model=model_of())
 
 
+# Several processes
+
+
+class ThreadWorld(World):
+    """A process among several that are threads here; sums are added by rank."""
+
+    def __init__(self, rank: int, meeting: threading.Barrier, given: list[Any]) -> None:
+        super().__init__(rank, meeting.parties)
+        object.__setattr__(self, "meeting", meeting)
+        object.__setattr__(self, "given", given)
+
+    def all_reduce_sum(self, tensor: torch.Tensor) -> torch.Tensor:
+        self.given[self.rank] = tensor.clone()
+        self.meeting.wait(60)
+        tensor.copy_(sum(self.given[1:], self.given[0]))
+        self.meeting.wait(60)
+        return tensor
+
+
+def weights_of(updates: Word2vecGradientComputer) -> list[torch.Tensor]:
+    return [each.weight.detach().clone() for each in (updates.model.table, updates.model.output)]
+
+
+def merge_by_hand(updates: Word2vecGradientComputer, groups: list[list[Any]], rate: float) -> list[float]:
+    """Take the steps of each batch of an update from the same weights, and merge them by the equations; the losses."""
+    losses, frequencies = [], updates.model.frequencies.double().numpy()
+    noise = frequencies**0.75 / (frequencies**0.75).sum()
+    negatives = updates.task.objective.negatives
+    for step, group in enumerate(groups, 1):
+        start, ways, loss, count = weights_of(updates), [], 0.0, 0
+        for rows in group:
+            with torch.no_grad():
+                for layer, before in zip((updates.model.table, updates.model.output), start, strict=True):
+                    layer.weight.copy_(before)
+            found = updates.start_gradient([rows], step, stop=False).wait_for_update_sums()
+            ways.append([end - before for end, before in zip(weights_of(updates), start, strict=True)])
+            loss, count = loss + found.loss, count + found.tokens
+        losses.append(loss / count)
+        steps = (
+            count / len(group) * frequencies * (1 + negatives),
+            count / len(group) * (frequencies + negatives * noise),
+        )
+        for place, layer in enumerate((updates.model.table, updates.model.output)):
+            left = np.exp(-rate * 0.1 * steps[place])  # of the way to the minimum, behind each process
+            factors = sum(left**process for process in range(len(group)))
+            mean = sum(way[place] for way in ways).numpy() / len(group)  # type: ignore[attr-defined]
+            with torch.no_grad():
+                layer.weight.copy_(start[place] + torch.from_numpy(factors[:, None] * mean))
+    return losses
+
+
+@BOTH
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_merge_their_steps_as_the_equations_say(architecture: str, processes: int, dataset: Path) -> None:
+    rate, rows = 0.3, np.arange(60)
+    groups: list[list[Any]] = [[rows[i::5] for i in range(processes)] for _ in range(3)] + [[rows[:9]]]
+    wanted = updates_of(dataset, model_of(architecture, WHOLE), rate)
+    losses = merge_by_hand(wanted, groups, rate)
+    meeting, given = threading.Barrier(processes), [None] * processes
+    ranks = [updates_of(dataset, model_of(architecture, WHOLE), rate) for _ in range(processes)]
+    heard: list[Any] = [None] * processes
+
+    def run_rank(rank: int) -> None:
+        ranks[rank].world = ThreadWorld(rank, meeting, given)
+        found = [ranks[rank].start_gradient(group, step, stop=rank == 1) for step, group in enumerate(groups, 1)]
+        heard[rank] = [each.wait_for_update_sums() for each in found]
+
+    threads = [threading.Thread(target=run_rank, args=(rank,)) for rank in range(processes)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for updates in ranks:
+        for ours, theirs in zip(weights_of(updates), weights_of(wanted), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+    assert heard == [heard[0]] * processes
+    assert [each.loss / each.tokens for each in heard[0]] == pytest.approx(losses, rel=1e-12)
+    assert all(each.stop for each in heard[0])
+
+
+def test_a_rare_word_goes_all_ways_and_a_frequent_one_their_mean() -> None:
+    assert merge_factors(torch.tensor([0.0, 1e-9, 1e9]).double(), 4).tolist() == pytest.approx([4, 4, 1], rel=1e-6)
+    assert merge_factors(torch.tensor([0.7, 30.0]).double(), 1).tolist() == [1, 1]
+    between = merge_factors(torch.linspace(0.01, 100, 50).double(), 3)
+    assert (between.diff() < 0).all()
+
+
+@pytest.mark.slow
+@BOTH
+def test_two_processes_learn_and_resume_with_the_same_bits(architecture: str, dataset: Path, tmp_path: Path) -> None:
+    schedule = {"name": "constant", "peak": 0.2, "warmup_steps": 2}
+    model = model_of(architecture)
+    for name, steps in (("whole", 30), ("parts", 11), ("parts", 30)):
+        config = sgd(max_steps=steps, schedule=schedule)
+        ends = train_by_ranks(dataset, tmp_path / name, config, model, ranks=2, precision="float32")
+        assert [code for code, _ in ends] == [0, 0], ends
+    one, other = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert min(line["loss"] for line in lines_of(tmp_path / "whole", "valid")) < 4 * np.log(2), "it began with 5 log 2"
+    assert all(line["gradient_norm"] is None for line in lines_of(tmp_path / "whole", "train"))
+
+
 # Where they are taken
 
 
@@ -193,7 +298,7 @@ def test_keys_of_a_whole_gradient_ask_for_one(change: Any, reason: str | None, d
     assert all((line["gradient_norm"] is None) == (reason is None) for line in lines_of(tmp_path, "train"))
 
 
-def test_the_loop_is_for_one_process_on_a_cpu() -> None:
+def test_the_loop_is_for_cpus_and_the_processes_of_torchrun() -> None:
     settings = ExecutionSettings(device="cpu", precision="fp32", threads=2, world_size=1, batch_tokens=64)
 
     def reason(**changes: Any) -> str | None:
@@ -201,7 +306,10 @@ def test_the_loop_is_for_one_process_on_a_cpu() -> None:
 
     assert reason() is None
     assert reason(device="cuda") == "the loop is for CPUs, not for cuda"
-    assert reason(world_size=2) == reason(parallel="processes") == "the loop is for one process"
+    assert reason(world_size=2) is None
+    assert reason(parallel="processes") == (
+        'set training.parallel = "threads": processes that share the loop are those of torchrun'
+    )
 
 
 @pytest.mark.parametrize(("words", "name"), [({}, "sgd"), (WHOLE, "adam")], ids=["softmax", "adam"])
