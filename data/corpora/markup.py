@@ -33,7 +33,8 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?{EOL}){{2}}|;; (CATEGORY|LABEL) "
     ): (
         "is STM, segments with speakers, times and labels: cut these from both files, as by "
-        "sed -E '/^;;/d; s/^([^ ]+ +){5}(<[^>]*> *)?//' FILE"
+        "sed -E '/^;;|ignore_time_segment|inter_segment_gap/d; "
+        "s/^([^ \\t]+[ \\t]+){4}[^ \\t]+[ \\t]*(<[^>]*> *)?//' FILE"
     ),
     re.compile(
         rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{2}}({TIME}[ \t]+){{2}}\S+([ \t]+-?[0-9.]+.*)?[ \t]*{EOL}){{2}}"
@@ -56,15 +57,22 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r"# Sentence pair \([0-9]+\) source length"): (
         "is what GIZA++ aligned: give the two files of texts that it was made of"
     ),
-    re.compile(rf"([0-9]+ [0-9]+ [0-9]+ [SP]( [0-9.]+)?{EOL}){{2}}|([0-9]+[-?][0-9]+( [0-9]+[-?][0-9]+)+{EOL}){{2}}"): (
-        "holds links of words by their numbers, not texts: give it to tfm align or training.guided_alignment"
+    re.compile(
+        rf"([0-9]+ [0-9]+ [0-9]+ [SP]( [0-9.]+)?{EOL}){{2}}"
+        rf"|(?=[\s\S]* )([0-9]+[-?][0-9]+( [0-9]+[-?][0-9]+)*{EOL}|{EOL}){{2,}}\Z"
+    ): (
+        "holds links of words by their numbers, not texts: give it to tfm align or training.guided_alignment; if they "
+        "are texts (scores of games), write both into the columns of a TSV, as by paste"
+    ),
+    re.compile(r"(%.*\n|[ \t]*\n)*@relation\s", re.IGNORECASE): (
+        "is ARFF: export it as CSV, as by weka.core.converters.CSVSaver"
     ),
 }
 """Why a file whose first lines match is no text a line, and what to do."""
 
-UTTERANCE_ID_PATTERN = re.compile(r"(?![0-9]{4}-[0-9]{2}-[0-9]{2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+")
-"""The name of an utterance: of its speaker or book, and a number; a date is none."""
-ENTITY_TAG_PATTERN = re.compile(r"[BIESLU]-\S+|O")
+UTTERANCE_ID_PATTERN = re.compile(r"(?!([0-9]{4}-)?[0-9]{1,2}-[0-9]{1,2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+")
+"""The name of an utterance: of its speaker or book, and a number; a date or the score of a game is none."""
+ENTITY_TAG_PATTERN = re.compile(r"[BIESLUM]-\S+|O")
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b", re.IGNORECASE)
 
 
@@ -123,12 +131,14 @@ def page_problem(lines: Sequence[str]) -> str | None:
 
 def line_end_problem(lines: Sequence[str]) -> str | None:
     """Why the lines of a file are not what it has for lines: they end in CR alone, so that it is one line to all
-    readers; None if they do not.
+    readers, or in a CR too many; None if they do not.
 
     lines: the first of a file.
     """
     if len(lines) == 1 and lines[0].count("\r") > 1:
         return "its lines end in CR alone: convert them to LF"
+    if lines and all(line.endswith("\r") for line in lines):
+        return "its lines end in CR CR LF: convert them to LF, as by sed -E 's/\\r+$//' FILE"
     return None
 
 

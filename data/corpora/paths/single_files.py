@@ -20,6 +20,7 @@ from tfm.data.corpora.paths.column_choice import (
     is_header,
     places_by_names,
 )
+from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
 from tfm.data.corpora.tables.structures import value_problem, whole_document_problem
 from tfm.data.corpus_config import Quoting
@@ -167,6 +168,8 @@ def _detect_content_format(path: Path) -> str:
         raise ExportableFileError(problem, file=path)
     if head.startswith((b"{", b"[{")):
         return "jsonl"
+    if (problem := markdown_problem(lines) or fixed_width_problem(lines)) is not None:
+        raise ExportableFileError(problem, file=path)
     filled = [line for line in lines if line.strip()]
     if filled and (all(line.startswith("__label__") for line in filled) or _have_class_labels(filled)):
         return "labelled"
@@ -223,6 +226,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         return DetectedColumns(languages_of_first_unit(path))
     if format_ not in ("csv", "tsv"):
         return DetectedColumns([])
+    _check_layout(path)
     delimiter = "\t" if format_ == "tsv" else find_long_delimiter(path) or find_delimiter(path, ["1"], is_headed=False)
     quoting: Quoting = "raw"
     if len(delimiter) == 1:
@@ -240,6 +244,14 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         places = choose_places(rows, len(first))
         return DetectedColumns(range(len(first)), places=places, has_languages=has_languages_of_rows(rows, places))
     return DetectedColumns(first, not first[0], places_by_names(first) or choose_places(others, len(first)))
+
+
+def _check_layout(path: Path) -> None:
+    """Raise ExportableFileError if a table is not laid out by delimiters, or has a title above it."""
+    lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
+    problem = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines, has_usual_names)
+    if problem is not None:
+        raise ExportableFileError(problem, file=path)
 
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:

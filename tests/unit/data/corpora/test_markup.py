@@ -1,5 +1,6 @@
 """Files with tags that would be read as words of a text a line."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         ("f1 1 1.0 0.2 JAVA 0.98 lex unknown\nf1 1 1.2 0.2 b -1.0\n", "is CTM"),
         (
             ";; a comment\nfile 1 spk 16.531 17.350  one\n;;file 1\nfile 1 spk 20.8 21.7\n",
-            r"is STM.* as by sed -E '/\^;;/d; s/",
+            r"is STM.* as by sed -E '/\^;;\|ignore",
         ),
         ("t A  1.05  0.11 a \nt A  1.28  0.11 The \n", "is CTM"),
         ("84-121-0000 GO\n84-121-0001\n84-122-0000 DO IT\n", r"names of utterances .*\(84-121-0000\).* 's/\^\[\^ \]"),
@@ -51,6 +52,7 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         ("1\n00:00:01,000 --> 00:00:02,000\nHello\n\n", "is subtitles with their times: write the text of each"),
         ("WEBVTT - x\n\n00:01.000 --> 00:02.000\nHello\n", "is subtitles"),
         ("a b\rc d\re\r", "its lines end in CR alone: convert them to LF"),
+        ("a b\r\r\nc d\r\r\n", "its lines end in CR CR LF: convert them to LF, as by sed"),
     ],
 )
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -96,6 +98,26 @@ def test_dates_and_names_of_things_are_no_names_of_utterances(text: str, tmp_pat
     (tmp_path / "a").write_text(text)
     keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
     assert [source for source, _ in read_pairs(CorpusConfig.model_validate(keys))] == text.splitlines()
+
+
+@pytest.mark.parametrize("text", ["3-1 2-2\n0-0 1-1\n5-4 after extra time\n", "1-2\n3-4\n", "\n\n\n", "a\r\r\nb\n"])
+def test_what_only_begins_as_alignments_or_line_ends_do_is_text(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(text, newline="")
+    keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
+    assert [source for source, _ in read_pairs(CorpusConfig.model_validate(keys))] == text.replace("\r\n", "\n").split(
+        "\n"
+    )[:-1]
+
+
+def test_the_command_of_stm_leaves_the_texts(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(
+        ";; CATEGORY 0\na 1 s 0.0 2.5 <o,f0> so it was\na\t1\ts\t2.5\t3.1\tthis\na 1 s 3.1 4.0\n"
+        "a 1 s 4.0 5.0 <o> ignore_time_segment_in_scoring\na 1 inter_segment_gap 5.0 6.0\n"
+    )
+    with pytest.raises(DataError) as error:
+        list(read_pairs(CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))))
+    command = str(error.value).partition("as by ")[2].replace("FILE", str(tmp_path / "a"))
+    assert subprocess.run(command, shell=True, capture_output=True, text=True).stdout == "so it was\nthis\n\n"
 
 
 def test_strings_of_a_web_page_are_text(tmp_path: Path) -> None:

@@ -118,6 +118,15 @@ def test_the_score_is_micro_and_segments_give_it(way: str) -> None:
         assert found.value == pytest.approx(value)
 
 
+def test_the_middle_of_bmes_is_inside() -> None:
+    """Chinese sets of names (MSRA, Resume) have B, M, E and S."""
+    for text in tagged("conlleval", 200, 3):
+        assert extract_entities(text.replace("I-", "M-").split(), "conlleval") == extract_entities(
+            text.split(), "conlleval"
+        )
+    assert extract_entities("B-X M-X E-X S-X M-X".split(), "conlleval") == [(0, 3, "X"), (3, 4, "X"), (4, 5, "X")]
+
+
 def test_conlleval_and_strict_differ_where_a_begin_is_missing() -> None:
     given, wanted = ["O I-PER I-PER"], ["O B-PER I-PER"]
     scores = {way: score_texts(given, [wanted], config(way))["entity_f1"].score for way in ("conlleval", "IOB2")}

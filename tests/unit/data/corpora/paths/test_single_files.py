@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
@@ -201,6 +202,8 @@ def test_running_text_whose_paragraphs_end_alike_has_no_words_in_lines(tmp_path:
         ("a.A3.final", "# Sentence pair (1) source length 2 target length 1 alignment score : 0.1\nA\n", "GIZA"),
         ("naacl.wa", "1 1 1 S\n1 2 2 P\n", "links of words"),
         ("pharaoh", "0-0 1-1\n0-0 1?2\n", "links of words"),
+        ("single", "0-0\n\n0-0 1-1\n", "links of words"),
+        ("weather.arff", "% A comment\n\n@RELATION weather\n@attribute text string\n", "is ARFF: export it as CSV"),
     ],
 )
 def test_what_holds_no_rows_of_texts_is_named(name: str, content: str, problem: str, tmp_path: Path) -> None:
@@ -216,6 +219,57 @@ def test_what_holds_no_rows_of_texts_is_named(name: str, content: str, problem: 
     else:
         with pytest.raises(DataError, match=problem):
             list(read_pairs(CorpusConfig.model_validate({**keys, "source": None})))
+
+
+TABLE = [("english", "german"), ("a dog", "ein Hund"), ("two cats", "zwei Katzen"), ("the old man", "der alte Mann")]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("".join(f"{english:15}{german}\n" for english, german in TABLE), r"fixed width: .*pandas\.read_fwf"),
+        ("Unit 3\n" + "".join(f"{english},{german}\n" for english, german in TABLE), r"a line above .*\(Unit 3\)"),
+        ("Unit 3\n\nA\n" + "".join(f"{a};{b}\n" for a, b in TABLE), "2 lines above the table"),
+        ("Unit 3\t\n\t\n" + "".join(f"{a}\t{b}\n" for a, b in TABLE), "a line above the table"),
+        ("| english | german |\n|:--|---|\n| a | b |\n", "is a table of Markdown: make TSV of it, as by sed"),
+        ("english,german\r\r\na,b\r\r\n", "end in CR CR LF"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_tables_of_another_layout_are_named(name: str, content: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, newline="")
+    with pytest.raises(DataError, match=problem):
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path / name)}))
+    keys = {"format": name[2:], "path": str(tmp_path / name), "source": "english", "target": "german"}
+    if "\t\n" not in content or name == "a.tsv":
+        with pytest.raises(DataError, match=problem):
+            list(read_pairs(CorpusConfig.model_validate(keys)))
+
+
+def test_what_is_done_with_a_table_of_another_layout_makes_one_that_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("".join(f"| {a} | {b} |\n" for a, b in [TABLE[0], ("---", ":-:"), *TABLE[1:]]))
+    with pytest.raises(DataError) as error:
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path / "a.md")}))
+    command = str(error.value).partition("as by ")[2].replace("FILE", str(tmp_path / "a.md"))
+    (tmp_path / "a.tsv").write_text(subprocess.run(command, shell=True, capture_output=True, text=True).stdout)
+    assert list(read_pairs(corpus(advised(tmp_path / "a.tsv", source="english", target="german")))) == TABLE[1:]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["hello,\nthe world,die Welt\na dog,ein Hund\n", "yes\na,b\n", "a | b\nc | d\n", "a dog\n" * 5, "---\n" * 5],
+)
+def test_a_table_with_a_cell_missing_has_no_title(content: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    assert advised(tmp_path / "a.csv").startswith('{ format = "csv"')
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a", "a.txt"])
+def test_a_file_in_another_encoding_is_named_before_its_columns(name: str, tmp_path: Path) -> None:
+    """Columns by number were advised: the header was not read."""
+    (tmp_path / name).write_bytes("english\tgerman\na puppy\tein Hündchen\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"line 2, byte 14: not UTF-8 .*iconv -f ENCODING -t UTF-8 FILE"):
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path / name)}))
 
 
 def test_a_single_row_is_one(tmp_path: Path) -> None:
@@ -267,14 +321,9 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     assert list(read_pairs(corpus(advised(tmp_path / "opus.parquet")))) == [("A", "B")]
     for name in ("a.parquet", "b"):
         assert list(read_pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
-    for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
+    for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"'}.items():
         (tmp_path / name).write_bytes(b"\xff\1{")
         assert f"format = {said}, path" in advised(tmp_path / name)
-    (tmp_path / "d").write_bytes(b"\xff{")
-    assert advised(tmp_path / "d").endswith(
-        'target = "OTHER" }, where line i of OTHER is the translation of line i, or '
-        f'{{ source = "none", target = "{tmp_path / "d"}" }} for texts alone'
-    )
     (tmp_path / "numbered.txt").write_text("1 one\n2 two\n3 three\n")
     assert "OTHER" in advised(tmp_path / "numbered.txt")
     assert advised(tmp_path / "numbered.txt", source=None, target="text") == (
