@@ -39,7 +39,7 @@ HEADER_NAMES = frozenset(
 )
 """Usual names of columns: a first row of such cells is one of names."""
 PYTHON_LIST = re.compile(r"""\[\s*(['"].*['"]|[0-9]+([,\s]+[0-9]+)*)\s*\]""", re.DOTALL)
-DATABASE_NULL = r"\N"
+NULL_MARKS = {r"\N": "databases write null", "__NULL__": "TED talks mark a missing translation"}
 MAX_ROWS_ABOVE_HEADER = 6
 BLANK_ROWS: tuple[list[str], ...] = ([], [""])
 """How a blank line is read."""
@@ -188,8 +188,8 @@ def _select_cells(
                 raise DataError(problem, file=path, line=line)
             if is_undecided(corpus.target, cells[num_sources]):
                 add_remark(path, UNDECIDED_REMARK)
-            if DATABASE_NULL in cells:
-                add_remark(path, f"cells that are {DATABASE_NULL}, as databases write null, are read as text")
+            for mark in NULL_MARKS.keys() & {*cells}:
+                add_remark(path, f"cells that are {mark}, as {NULL_MARKS[mark]}, are read as text")
             if number == 0 and (with_list := [cell for cell in cells if PYTHON_LIST.fullmatch(cell)]):
                 add_remark(path, f"{with_list[0]:.30} is a list as Python writes it, read as text: use JSON Lines")
         except IndexError:

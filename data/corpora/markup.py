@@ -48,9 +48,10 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r"(WEBVTT\b.*\n|1\n(?=[0-9:]+[,.]))(.*\n)*?[0-9:]+[,.][0-9]{3} --> "): (
         "is subtitles with their times: write the text of each, one a line, into a file"
     ),
-    re.compile(rf"\[Script Info\]|(\{{[0-9]+\}}\{{[0-9]+\}}.*{EOL}){{2}}|(\[[0-9]+:[0-9.:]+\].*{EOL}){{2}}"): (
-        "is subtitles or lyrics with their times: write the text of each, one a line, into a file"
-    ),
+    re.compile(
+        rf"\[Script Info\]|(\{{[0-9]+\}}\{{[0-9]+\}}.*{EOL}){{2}}|(\[[0-9]+:[0-9.:]+\].*{EOL}){{2}}"
+        rf"|[0-9]+:[0-9]+:[0-9.]+,[0-9]+:[0-9]+:[0-9.]+{EOL}"
+    ): ("is subtitles or lyrics with their times: write the text of each, one a line, into a file"),
     re.compile(r'File type = "ooTextFile|@UTF8\n@|@Begin\n'): (
         "is a transcript with times and codes (Praat's TextGrid, CHAT): write its texts, one a line, into a file"
     ),
@@ -63,6 +64,10 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     ): (
         "holds links of words by their numbers, not texts: give it to tfm align or training.guided_alignment; if they "
         "are texts (scores of games), write both into the columns of a TSV, as by paste"
+    ),
+    re.compile(r"T[0-9]+\t\S+ [0-9]+ [0-9]+(;[0-9]+ [0-9]+)*\t"): (
+        "is standoff of brat, whose text is in the .txt beside it: write a word and its tag a line, as "
+        'docs/external/spans_to_conll.py of tfm does, and set format = "conll"'
     ),
     re.compile(r"(%.*\n|[ \t]*\n)*@relation\s", re.IGNORECASE): (
         "is ARFF: export it as CSV, as by weka.core.converters.CSVSaver"

@@ -282,7 +282,7 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], RowIterator]] = {
     "csv": partial(_read_files, read_csv),
     "jsonl": partial(_read_files, read_json),
     "parquet": partial(_read_files, _read_parquet),
-    "labelled": partial(_read_columns, read_labelled),
+    "labelled": partial(_read_columns, partial(read_labelled, on_warning=add_remark)),
     "conllu": partial(_read_words, read_conllu),
     "tmx": partial(_read_files, partial(read_tmx, on_warning=add_remark)),
     "xliff": partial(_read_files, partial(read_xliff, on_warning=add_remark)),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 MARKDOWN_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 MIN_LINES_JUDGED, MAX_TITLES = 4, 5
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
+TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
+"""A first line of one cell, behind which others may be empty; commas may be in it."""
 TITLED_DELIMITERS = ("\t", ";", "|", ",")
 
 
@@ -59,6 +61,8 @@ def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], boo
         lines: the first of a file.
         has_names: whether cells are usual names of columns, by which a title with empty cells behind it is known.
     """
+    if lines and (TITLE_PATTERN.fullmatch(lines[0].strip()) is None or lines[0].startswith("sep=")):
+        return None
     for mark in TITLED_DELIMITERS:
         rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=mark) if any(row)]
         num_titles = next((number for number, row in enumerate(rows) if sum(map(bool, row)) > 1), 0)

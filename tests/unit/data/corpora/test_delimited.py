@@ -228,6 +228,9 @@ def test_lists_of_python_and_nulls_of_databases_are_remarked(tmp_path: Path) -> 
     assert remarks(file, "text,label\na,\\N\nb,\\N\n") == [
         r"cells that are \N, as databases write null, are read as text"
     ]
+    assert remarks(file, "text,label\na,__NULL__\n") == [
+        "cells that are __NULL__, as TED talks mark a missing translation, are read as text"
+    ]
 
 
 def test_spreadsheets_read_the_first_line_in_capitals_too(tmp_path: Path) -> None:

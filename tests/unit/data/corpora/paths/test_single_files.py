@@ -147,6 +147,39 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [("Ann", "NNP"), ("See", "VB")],
     ),
     "docstart.txt": ("-DOCSTART- -X- -X-\n\nEU NNP B-NP\nsays VBZ -X-\n\n", [("EU says", "B-NP -X-")]),
+    "atis.iob": (
+        "BOS hi EOS\tO O greeting\nBOS to EOS\tO B-x y\n",
+        [("BOS hi EOS", "O O greeting"), ("BOS to EOS", "O B-x y")],
+    ),
+    "behind.txt": ("a dog __label__x\nno __label__y\n", [("a dog", "x"), ("no", "y")]),
+    "trec.label": (
+        "".join(f"{'HUM:ind' if n % 2 else 'LOC:city'} Who {n} ?\n" for n in range(4)),
+        [(f"Who {n} ?", "HUM:ind" if n % 2 else "LOC:city") for n in range(4)],
+    ),
+    "cmudict-0.7b": (";;; # CMU\nA  AH0\nABACK  AH0 B # x\n", [("A", "AH0"), ("ABACK", "AH0 B")]),
+    "sigmorphon2016": (
+        "go\tpos=V,tense=PST\twent\nbe\tpos=V\tbe\n",
+        [("go pos=V,tense=PST", "went"), ("be pos=V", "be")],
+    ),
+    "nested.jsonl": ('{"id": 1, "text": {"en": "A dog", "de": "Hund"}}\n', [("A dog", "Hund")]),
+    "regions.tmx": (
+        '<tmx version="1.4"><body><tu><tuv xml:lang="en-US"><seg>A</seg></tuv>'
+        '<tuv xml:lang="de"><seg>B</seg></tuv></tu>'
+        '<tu><tuv xml:lang="EN-GB"><seg>C</seg></tuv><tuv xml:lang="de"><seg>D</seg></tuv></tu></body></tmx>',
+        [("A", "B"), ("C", "D")],
+    ),
+    "portugal.tmx": (
+        '<tmx version="1.4"><body><tu><tuv xml:lang="pt-PT"><seg>A</seg></tuv>'
+        '<tuv xml:lang="pt-BR"><seg>B</seg></tuv></tu></body></tmx>',
+        [("A", "B")],
+    ),
+    "decimal.csv": (
+        "text;score\nA;0,5\nB;1,5\nC;2,5\nD;3,5\n",
+        [("A", "0,5"), ("B", "1,5"), ("C", "2,5"), ("D", "3,5")],
+    ),
+    "separated.csv": ("sep=;\ntext;label\nA;x\nB;y\nC;z\n", [("A", "x"), ("B", "y"), ("C", "z")]),
+    "wikipron.tsv": ("dog\td ɒ g\ncat\tk æ t\n", [("dog", "d ɒ g"), ("cat", "k æ t")]),
+    "ipa.tsv": ("word\tphones\ndog\td ɒ g\ncat\tk æ t\n", [("dog", "d ɒ g"), ("cat", "k æ t")]),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -289,11 +322,18 @@ def test_a_table_of_whole_sentences_is_none_of_words(tmp_path: Path) -> None:
 def test_a_first_row_that_may_be_data_is_answered_with_both(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text("dog\tHund\ncat\tKatze\n", "utf-8")
-    assert advised(file).endswith('target = "Hund" }, or source = 0, target = 1 if its first row is not a header')
-    file.write_text("dog;Hund;\ncat;Katze;\n", "utf-8")
-    assert advised(file.rename(tmp_path / "a.csv")).endswith(
+    assert advised(file).endswith(
+        'source = 0, target = 1 }, or source = "dog", target = "Hund" if its first row is a header'
+    )
+    assert advised(file, source="dog", target="Hund").endswith(
         "or source = 0, target = 1 if its first row is not a header"
     )
+    file.write_text("dog;Hund;\ncat;Katze;\n", "utf-8")
+    assert advised(file.rename(tmp_path / "a.csv")).endswith(
+        'source = 0, target = 1 }, or source = "dog", target = "Hund" if its first row is a header'
+    )
+    file.write_text("en\tde\nA dog.\tEin Hund.\n", "utf-8")
+    assert advised(file).endswith('target = "de" }, or source = 0, target = 1 if its first row is not a header')
     file.write_text("id\ten\tde\n1\tA dog.\tEin Hund.\n", "utf-8")
     assert 'source = "en", target = "de" }, or source = 1, target = 2 if' in advised(file, source="en", target="de")
 

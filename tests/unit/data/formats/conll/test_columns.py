@@ -318,6 +318,14 @@ def test_sentences_of_words_with_their_labels_are_named(tmp_path: Path) -> None:
     assert read(tmp_path / "a", "1/2 NN B-X\nb/c NN O\n") == [("1/2 b/c", "B-X O")]
 
 
+def test_sentences_with_their_tags_behind_a_tab_are_named(tmp_path: Path) -> None:
+    """Each was one word, and all of them one sentence."""
+    text = "BOS to boston EOS\tO O B-city flight\nBOS hi EOS\tO O greeting\n"
+    with pytest.raises(DataError, match='its lines are sentences with their tags: set format = "tsv", source = 0'):
+        read(tmp_path / "a", text)
+    assert read(tmp_path / "a", "New York\tB-LOC\nis\tO\n") == [("New York is", "B-LOC O")]
+
+
 def test_a_tab_behind_every_word_is_no_column(tmp_path: Path) -> None:
     assert read(tmp_path / "a.txt", "EU\tB-ORG\t\nsays\tO\t\n\nx\tO\n") == [("EU says", "B-ORG O"), ("x", "O")]
 
