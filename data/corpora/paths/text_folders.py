@@ -15,7 +15,7 @@ from tfm.data.corpora.paths.split_names import (
 from tfm.data.errors import DataError, format_names
 
 SIDE_EXTENSION_PATTERN = re.compile(
-    r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$|bin$|idx$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)",
+    r"(?!txt$|csv$|tsv$|trn$|dev$|tst$|val$|ids$|log$|md$|py$|sh$|xml$|bin$|idx$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)",
     re.IGNORECASE,
 )
 """An ending that may be that of a language or side."""
