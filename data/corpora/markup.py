@@ -69,6 +69,9 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         "is standoff of brat, whose text is in the .txt beside it: write a word and its tag a line, as "
         'docs/external/spans_to_conll.py of tfm does, and set format = "conll"'
     ),
+    re.compile(r"(#.*\n)*1(-[0-9]+)?\t([^\t\n]*\t){8}[^\t\n]*(\n|\Z)"): (
+        'is CoNLL-U: in a corpus set format = "conllu"; else write the words or labels of a sentence in a line'
+    ),
     re.compile(r"(%.*\n|[ \t]*\n)*@relation\s", re.IGNORECASE): (
         "is ARFF: export it as CSV, as by weka.core.converters.CSVSaver"
     ),
@@ -82,7 +85,7 @@ PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b", re.IGNORECASE)
 
 
 def tag_columns_problem(lines: Sequence[str]) -> str | None:
-    """Why lines are none of tags: they have a word and its tag of entities each; None if they do not.
+    """Why lines are no texts: they have a word and its tag of entities each; None if they do not.
 
     lines: the first of a file.
     """
@@ -91,8 +94,8 @@ def tag_columns_problem(lines: Sequence[str]) -> str | None:
     is_tagged = len(rows) > 1 and None not in tags and any(row[-1] != "O" for row in rows)
     if not is_tagged or min(map(len, rows)) < 2 or all(ENTITY_TAG_PATTERN.fullmatch(row[0]) for row in rows):
         return None
-    remedy = 'awk \'NF {printf "%s ", $NF; next} {print ""}\' FILE'
-    return f"has a word and its tag a line, as CoNLL-2003: write the tags of a sentence in a line, as by {remedy}"
+    remedy = 'write the tags of a sentence in a line, as by awk \'NF {printf "%s ", $NF; next} {print ""}\' FILE'
+    return f'has a word and its tag a line, as CoNLL-2003: in a corpus set format = "conll"; else {remedy}'
 
 
 def holds_json_objects(lines: Sequence[str]) -> bool:
@@ -134,6 +137,10 @@ def page_problem(lines: Sequence[str]) -> str | None:
     return None
 
 
+PROBLEMS_OF_PAIRS = (page_problem, utterance_ids_problem, tag_columns_problem)
+"""What is looked for in both sides of pairs, and may be in texts alone."""
+
+
 def line_end_problem(lines: Sequence[str]) -> str | None:
     """Why the lines of a file are not what it has for lines: they end in CR alone, so that it is one line to all
     readers, or in a CR too many; None if they do not.
@@ -158,15 +165,21 @@ def markup_problem(lines: Sequence[str]) -> str | None:
     return next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
 
 
-def check_lines(lines: Iterable[str], path: Path, problems: Sequence[Callable[[Sequence[str]], str | None]]) -> None:
+def check_lines(
+    lines: Iterable[str], path: Path, problems: Sequence[Callable[[Sequence[str]], str | None]]
+) -> Sequence[str]:
     """Raise DataError if a file is no text a line.
 
     Args:
         lines: of the file.
         path: of the file.
         problems: that are looked for in the first lines, such as `markup_problem`.
+
+    Returns:
+        The first lines.
     """
     head = list(islice(lines, MAX_LINES_READ))
     for find_problem in problems:
         if (problem := find_problem(head)) is not None:
             raise DataError(problem, file=path)
+    return head

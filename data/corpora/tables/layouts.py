@@ -74,3 +74,18 @@ def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], boo
             text = "".join(rows[0])
             return f"has {titles} above the table ({text:.40}): remove {'that' if num_titles == 1 else 'those'}"
     return None
+
+
+def table_remark(lines: Sequence[str]) -> str | None:
+    """A remark on a table that is read as a text a line; None if lines seem to be none of a table.
+
+    lines: the first of a file.
+    """
+    filled = [line for line in lines if line.strip()]
+    if len(filled) < MIN_LINES_JUDGED:
+        return None
+    if len({line.count("\t") for line in filled}) == 1 and "\t" in filled[0]:
+        return 'its lines have tabs, as a table has, and are read as texts: format = "tsv" reads columns'
+    if all(line.startswith("{") and line.rstrip().endswith("}") and '":' in line for line in filled):
+        return 'its lines are objects of JSON, and are read as texts: format = "jsonl" reads their values'
+    return None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -51,6 +52,11 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         ("S-0\tEin Hund\nT-0\tA dog\nH-0\t-0.3\tA dog\n", r"is what fairseq-generate prints: .* grep \^H- FILE"),
         ("1\n00:00:01,000 --> 00:00:02,000\nHello\n\n", "is subtitles with their times: write the text of each"),
         ("WEBVTT - x\n\n00:01.000 --> 00:02.000\nHello\n", "is subtitles"),
+        (
+            "# text = a\n1-2\tim" + "\t_" * 8 + "\n1\tin" + "\t_" * 8 + "\n",
+            'is CoNLL-U: in a corpus set format = "conllu"',
+        ),
+        ("EU NNP B-ORG\nsays VBZ O\n\n", 'has a word and its tag a line.* in a corpus set format = "conll"'),
         ("0:00:01.000,0:00:02.000\nHello\n\n", "is subtitles"),
         ("T1\tPER 0 4\tAnna\nR1\tIn Arg1:T1 Arg2:T2\n", r"is standoff of brat.*/spans_to_conll\.py"),
         ("T1\tPER 0 4;8 9\tAnna\n", "is standoff of brat"),
@@ -144,3 +150,26 @@ def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path:
     (tmp_path / "a").write_text(f"{text}\n")
     corpus = CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))
     assert list(read_pairs(corpus)) == [(text, text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("ham\ta text\nspam\tb\n\nham\tc\nham\td\n", "tabs, as a table has, and are read as texts: format"),
+        ('{"a": "b"}\n' * 4, 'objects of JSON, and are read as texts: format = "jsonl"'),
+        ("a\tb\nc\td\te\nf\ng\n", None),
+        ("{a}\n" * 4, None),
+        ("a\tb\n", None),
+    ],
+)
+@pytest.mark.parametrize("source", [True, False])
+def test_tables_that_are_read_as_texts_are_remarked(
+    text: str, remark: str | None, source: bool, tmp_path: Path
+) -> None:
+    """They were texts without a word."""
+    (tmp_path / "a").write_text(text)
+    keys = {"source": str(tmp_path / "a") if source else None, "target": str(tmp_path / "a")}
+    with collect_remarks() as remarks:
+        assert [target for _, target in read_pairs(CorpusConfig.model_validate(keys))] == text.split("\n")[:-1]
+    assert len(remarks) == (remark is not None)
+    assert all(remark is not None and remark in said for said in remarks)
