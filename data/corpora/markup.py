@@ -138,7 +138,7 @@ def page_problem(lines: Sequence[str]) -> str | None:
 
 
 PROBLEMS_OF_PAIRS = (page_problem, utterance_ids_problem, tag_columns_problem)
-"""What is looked for in both sides of pairs, and may be in texts alone."""
+"""The problems that are looked for in both sides of pairs, and that texts alone may have."""
 
 
 def line_end_problem(lines: Sequence[str]) -> str | None:
