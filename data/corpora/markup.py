@@ -17,8 +17,12 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         r"\s*(<\?xml[^>]*>\s*)?<((!doctype\s+)?(mteval|srcset|refset|tstset)\b|dataset\b[^>]*>\s*<(collection|doc)\b)",
         re.IGNORECASE,
     ): ("is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"),
-    re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}"): (
-        "has lines of tags, as talks of IWSLT have them: leave these out of both files, as by grep -v '^<'"
+    re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}|<CHAPTER ID="): (
+        "has lines of tags, as talks of IWSLT and Europarl have them: leave these out of both files, as by grep -v '^<'"
+    ),
+    re.compile(rf"(\([0-4] \([0-4] .*\){EOL}){{2}}"): (
+        "is trees with labels, as of the Stanford Sentiment Treebank: make a label and a text a line of them, as by "
+        "sed -E 's/^\\(([0-4]) /\\1 /; s/\\([0-4] //g; s/\\)//g' FILE, and set format = \"labelled\""
     ),
     re.compile(r"S .*\nA -?[0-9]+ -?[0-9]+\|\|\|"): (
         "is M2, sentences with corrections: write the sentences into a file, and the corrected ones into another"
@@ -81,7 +85,7 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
 UTTERANCE_ID_PATTERN = re.compile(r"(?!([0-9]{4}-)?[0-9]{1,2}-[0-9]{1,2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+")
 """The name of an utterance: of its speaker or book, and a number; a date or the score of a game is none."""
 ENTITY_TAG_PATTERN = re.compile(r"[BIESLUM]-\S+|O")
-PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b", re.IGNORECASE)
+PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b|<html\b", re.IGNORECASE)
 
 
 def tag_columns_problem(lines: Sequence[str]) -> str | None:

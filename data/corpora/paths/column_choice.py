@@ -29,6 +29,7 @@ SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
     "highlights": (("article",),),
     "summary": (("document",), ("dialogue",), ("article",), ("text",)),
     "answer": (("question", "context"), ("question",)),
+    "accept": (("text",),),
     "answers.text": (("question", "context"),),
     "target": (("source",),),
     "tgt": (("src",),),

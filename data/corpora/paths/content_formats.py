@@ -57,7 +57,8 @@ def detect_content_format(path: Path) -> str:
         return "labelled"
     if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or has_word_per_line(path):
         return "conll"
-    if filled and all("\t" in line for line in filled):
+    rows = [line for line in filled if not line.startswith(COMMENT_MARK)]
+    if rows and all("\t" in line for line in rows):
         return "tsv"
     return "csv" if filled and find_long_delimiter(path) is not None else "text"
 

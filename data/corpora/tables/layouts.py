@@ -61,7 +61,7 @@ def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], boo
         lines: the first of a file.
         has_names: whether cells are usual names of columns, by which a title with empty cells behind it is known.
     """
-    if lines and (TITLE_PATTERN.fullmatch(lines[0].strip()) is None or lines[0].startswith("sep=")):
+    if lines and (TITLE_PATTERN.fullmatch(lines[0].strip()) is None or lines[0].startswith(("sep=", "#"))):
         return None
     for mark in TITLED_DELIMITERS:
         rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=mark) if any(row)]

@@ -19,7 +19,7 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         (f'<srcset setid="x" srclang="any">{SEGMENTS}</srcset>\n', "is a test set as WMT had it"),
         (f'<refset setid="x">\n{SEGMENTS}</refset>\n', "is a test set as WMT had it, in SGML or XML: write the text"),
         (f'<?xml version="1.0"?>\n<!DOCTYPE mteval SYSTEM "a.dtd">\n<mteval>{SEGMENTS}', "is a test set as WMT had it"),
-        ("<url>http://a</url>\n<keywords>x</keywords>\nHello\n", "has lines of tags, as talks of IWSLT have them"),
+        ("<url>http://a</url>\n<keywords>x</keywords>\nHello\n", "has lines of tags, as talks of IWSLT and Europarl"),
         (
             " <title>A title</title>\n<description>A talk</description>\nHello\n",
             "leave these out of both files, as by grep -v",
@@ -35,6 +35,8 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
             "as WMT had it",
         ),
         ('<?xml version="1.0" encoding="ISO-8859-1"?>\n<colHAREM versao="x">\n', "is XML or HTML, whose tags would be"),
+        ("<html lang='en'>\n<p>a\n", "is XML or HTML"),
+        ('<CHAPTER ID="001">\nHello\n', "has lines of tags, as talks of IWSLT and Europarl have them"),
         ("<!DOCTYPE html>\n<html>\n", "is XML or HTML, whose tags would be words: write its texts"),
         ("2347 a 2347-a 0.06 3.47 i've\n2347 a 2347-a 3.47 11.04 <o,f0> i find\n", "is STM, segments with speakers"),
         ("2347 a inter_segment_gap 0 1.06\n2347 a 2347-a 1.06 3.47 i've\n", "is STM"),
@@ -116,6 +118,15 @@ def test_what_only_begins_as_alignments_or_line_ends_do_is_text(text: str, tmp_p
     assert [source for source, _ in read_pairs(CorpusConfig.model_validate(keys))] == text.replace("\r\n", "\n").split(
         "\n"
     )[:-1]
+
+
+def test_the_command_of_trees_writes_labels_and_texts(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("(3 (2 It) (4 (4 (2 's) (4 good)) (2 .)))\n(1 (2 No) (1 bad))\n")
+    with pytest.raises(DataError, match=r"is trees with labels.* and set format = \"labelled\"") as error:
+        list(read_pairs(CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))))
+    command = str(error.value).partition("as by ")[2].partition(", and")[0].replace("FILE", str(tmp_path / "a"))
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout == "3 It 's good .\n1 No bad\n"
 
 
 def test_the_command_of_stm_leaves_the_texts(tmp_path: Path) -> None:

@@ -118,7 +118,15 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "fast_align.txt": ("A dog. ||| Ein Hund!\nNo ||| Nein\n", [("A dog.", "Ein Hund!"), ("No", "Nein")]),
     "movies.txt": ('A|| "B"::Comedy\nC::Drama\n', [('A|| "B"', "Comedy"), ("C", "Drama")]),
     "carets.csv": ("english^german\nA dog, no~^Ein Hund\n", [("A dog, no~", "Ein Hund")]),
-    "commented.tsv": ("# by hand\n# 2024\nenglish\tgerman\nA dog\tHund\n", [("A dog", "Hund")]),
+    "commented.tsv": (
+        "# by hand\n# 2024\nenglish\tgerman\nA dog\tHund\nA\tB\nC\tD\n",
+        [("A dog", "Hund"), ("A", "B"), ("C", "D")],
+    ),
+    "anki.txt": (
+        "#separator:tab\n#html:true\n#columns:Front\tBack\ndog\tHund\ncat\tKatze\nman\tMann\n",
+        [("dog", "Hund"), ("cat", "Katze"), ("man", "Mann")],
+    ),
+    "choice.jsonl": ('{"text": "A", "options": [], "accept": ["x"], "answer": "accept"}\n', [("A", "x")]),
     "trailing_rows.csv": ("id,text,label\n1,A dog,x,\n2,No,y,\n", [("A dog", "x"), ("No", "y")]),
     "twice.csv": ("text,text,label\nA dog,Hund,x\nNo,Nein,y\n", [("A dog", "x"), ("No", "y")]),
     "joined.csv": ("text,label\nA dog,x\ntext,label\nNo,y\n", [("A dog", "x"), ("No", "y")]),
