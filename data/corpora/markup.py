@@ -41,7 +41,8 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         "s/^([^ \\t]+[ \\t]+){4}[^ \\t]+[ \\t]*(<[^>]*> *)?//' FILE"
     ),
     re.compile(
-        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{2}}({TIME}[ \t]+){{2}}\S+([ \t]+-?[0-9.]+.*)?[ \t]*{EOL}){{2}}"
+        rf"((;;.*\n)*[ \t]*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{2}}({TIME}[ \t]+){{2}}"
+        rf"\S+([ \t]+-?[0-9.]+.*)?[ \t]*{EOL}){{2}}"
     ): ("is CTM, a word a line with its time: write the words of each segment, as the reference has them, in a line"),
     re.compile(rf"([0-9]+ \|\|\| .*{EOL}){{2}}"): (
         "is a list of n best with their numbers, as of Moses: write one text of each number, one a line, into a file"
@@ -84,6 +85,9 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
 
 UTTERANCE_ID_PATTERN = re.compile(r"(?!([0-9]{4}-)?[0-9]{1,2}-[0-9]{1,2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+")
 """The name of an utterance: of its speaker or book, and a number; a date or the score of a game is none."""
+TRN_ID_PATTERN = re.compile(rf"(?:{UTTERANCE_ID_PATTERN.pattern})|(?=.*[A-Za-z])(?=.*[0-9])\w{{5,}}")
+"""The same in parentheses, where the sets of WSJ have names without a mark within: 4T0C0201."""
+NIST_COMMENT_MARK = ";;"
 ENTITY_TAG_PATTERN = re.compile(r"[BIESLUM]-\S+|O")
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b|<html\b", re.IGNORECASE)
 
@@ -116,16 +120,16 @@ def utterance_ids_problem(lines: Sequence[str]) -> str | None:
 
     lines: the first of a file.
     """
-    words = [line.split() for line in lines if line.strip()]
+    words = [line.split() for line in lines if line.strip() and not line.startswith(NIST_COMMENT_MARK)]
     if len(words) < MIN_LINES_JUDGED or max(map(len, words)) < 2:
         return None
-    for place, begin, end, remedy in (
-        (0, "", "", r"s/^[^ ]+ *//"),
-        (-1, "(", ")", r"s/ *\([^ ]+\)$//"),
+    for place, begin, end, pattern, remedy in (
+        (0, "", "", UTTERANCE_ID_PATTERN, r"s/^[^ ]+ *//"),
+        (-1, "(", ")", TRN_ID_PATTERN, r"/^;;/d; s/ *\([^ ]+\)$//"),
     ):
         ids = [each[place] for each in words]
         names = {each.removeprefix(begin).removesuffix(end) for each in ids if each[0] == (begin or each[0])}
-        if len(names) == len(ids) and all(map(UTTERANCE_ID_PATTERN.fullmatch, names)):
+        if len(names) == len(ids) and all(map(pattern.fullmatch, names)):
             problem = f"has names of utterances beside the texts ({ids[0]:.40}), which would be words"
             return f"{problem}: cut them, as by sed -E '{remedy}' FILE, in files that have the same order"
     return None

@@ -71,10 +71,10 @@ def is_conll_x(path: Path) -> bool:
 
 
 def _have_class_labels(lines: Sequence[str]) -> bool:
-    """Whether each line begins or ends with fastText's prefix, or begins with a class and goes on behind a space: a
-    digit, or a name as TREC has them (HUM:ind). Numbered lines do not.
+    """Whether the first line begins or ends with fastText's prefix, or each begins with a class and goes on behind a
+    space: a digit, or a name as TREC has them (HUM:ind). Numbered lines do not.
     """
-    if all(line.startswith(LABEL_PREFIX) or line.split()[-1].startswith(LABEL_PREFIX) for line in lines):
+    if any(word.startswith(LABEL_PREFIX) for word in (lines[0], lines[0].split()[-1])):
         return True
     matches = [CLASS_PATTERN.match(line) for line in lines]
     classes = {match[1] for match in matches if match is not None}
