@@ -85,8 +85,8 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
 
 UTTERANCE_ID_PATTERN = re.compile(r"(?!([0-9]{4}-)?[0-9]{1,2}-[0-9]{1,2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+")
 """The name of an utterance: of its speaker or book, and a number; a date or the score of a game is none."""
-TRN_ID_PATTERN = re.compile(rf"(?:{UTTERANCE_ID_PATTERN.pattern})|(?=.*[A-Za-z])(?=.*[0-9])\w{{5,}}")
-"""The same in parentheses, where the sets of WSJ have names without a mark within: 4T0C0201."""
+TRN_ID_PATTERN = re.compile(rf"(?:{UTTERANCE_ID_PATTERN.pattern})|[0-9][0-9A-Za-z]{{2}}[A-Za-z][0-9A-Za-z]{{4}}")
+"""The same in parentheses, where the sets of WSJ have names of eight characters without a mark within: 4T0C0201."""
 NIST_COMMENT_MARK = ";;"
 ENTITY_TAG_PATTERN = re.compile(r"[BIESLUM]-\S+|O")
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b|<html\b", re.IGNORECASE)
@@ -103,6 +103,7 @@ def tag_columns_problem(lines: Sequence[str]) -> str | None:
     if not is_tagged or min(map(len, rows)) < 2 or all(ENTITY_TAG_PATTERN.fullmatch(row[0]) for row in rows):
         return None
     remedy = 'write the tags of a sentence in a line, as by awk \'NF {printf "%s ", $NF; next} {print ""}\' FILE'
+    remedy += " (its words by $1 in place of $NF)"
     return f'has a word and its tag a line, as CoNLL-2003: in a corpus set format = "conll"; else {remedy}'
 
 
