@@ -22,7 +22,10 @@ SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
     "Quality": (("#1 String", "#2 String"),),
     "label": (
         ("premise", "hypothesis"), ("sentence1", "sentence2"), ("question1", "question2"), ("question", "sentence"),
-        ("text",), ("sentence",),
+        ("text",), ("sentence",), ("review",), ("tweet",), ("content",),
+    ),
+    **dict.fromkeys(
+        ("class", "category", "sentiment", "intent"), (("text",), ("sentence",), ("review",), ("tweet",), ("content",))
     ),
     "completion": (("prompt",),),
     "response": (("prompt",), ("instruction", "context"), ("instruction",)),

@@ -1,6 +1,7 @@
 """The corpus that a single file is, as a recipe says it: by the ending of its name, and by how it begins."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.delimited import has_usual_names
-from tfm.data.corpora.dialects import find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
+from tfm.data.corpora.dialects import NumberedRows, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.paths.column_choice import (
     choose_places,
@@ -42,6 +43,7 @@ FORMAT_BY_EXTENSION = {
     "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
 }  # fmt: skip
 """By the ending of a name."""
+MAX_ROWS_BEHIND, ROWS_PER_SAMPLE = 10_000, 100
 FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""
 
@@ -173,7 +175,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     quoting: Quoting = "raw"
     if len(delimiter) == 1:
         quoting = find_tsv_quoting(path) if format_ == "tsv" else find_csv_quoting(path, delimiter)
-    rows = [row for _, row in islice(split_rows(path, delimiter, quoting), MAX_LINES_SAMPLED) if any(row)]
+    rows = _sample_rows(split_rows(path, delimiter, quoting))
     first, others = (rows[0], rows[1:]) if rows else (["", ""], [])
     if others and has_row_names(first, others):
         first = ["", *first]
@@ -188,6 +190,14 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     places_of_names = places_by_names(first)
     is_headed = places_of_names is not None or has_usual_names(first) or not others or differs_from_rows(first, others)
     return DetectedColumns(first, not first[0], is_headed, places_of_names or choose_places(others, len(first)))
+
+
+def _sample_rows(rows: NumberedRows) -> list[list[str]]:
+    """The first rows that are not empty, and some behind them, as a table may be sorted by its labels."""
+    found = [row for _, row in islice(rows, MAX_LINES_SAMPLED) if any(row)]
+    with suppress(DataError):  # reading the table will say it
+        found += [row for _, row in islice(rows, 0, MAX_ROWS_BEHIND, ROWS_PER_SAMPLE) if any(row)]
+    return found
 
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:

@@ -63,3 +63,10 @@ def test_endings_that_name_splits_are_no_languages(tmp_path: Path) -> None:
     for source in ("en", ["0", "2"]):
         with pytest.raises(DataError, match=r"for eng\.trn set data\.train = { format = \"tsv\", .* \[0, 2\]"):
             resolve_splits(DataConfig.model_validate({"path": str(tmp_path), "source": source, "target": "1"}))
+
+
+def test_the_ending_dst_is_that_of_targets(tmp_path: Path) -> None:
+    for side in ("src", "dst"):
+        (tmp_path / f"wiki.train.{side}").write_text("a\n")
+    with pytest.raises(DataError, match=r'set data\.source = "src", data\.target = "dst"'):
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path)}))

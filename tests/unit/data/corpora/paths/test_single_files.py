@@ -188,6 +188,11 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "separated.csv": ("sep=;\ntext;label\nA;x\nB;y\nC;z\n", [("A", "x"), ("B", "y"), ("C", "z")]),
     "wikipron.tsv": ("dog\td ɒ g\ncat\tk æ t\n", [("dog", "d ɒ g"), ("cat", "k æ t")]),
     "ipa.tsv": ("word\tphones\ndog\td ɒ g\ncat\tk æ t\n", [("dog", "d ɒ g"), ("cat", "k æ t")]),
+    "sorted.csv": ("text,category\nA,x\nB,x\nC,x\nD,x\n", [("A", "x"), ("B", "x"), ("C", "x"), ("D", "x")]),
+    "counts.csv": (
+        ",count,class,tweet\n0,3,2,A\n1,3,1,B\n2,4,1,C\n3,4,1,D\n",
+        [("A", "2"), ("B", "1"), ("C", "1"), ("D", "1")],
+    ),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -311,6 +316,12 @@ def test_a_file_in_another_encoding_is_named_before_its_columns(name: str, tmp_p
     (tmp_path / name).write_bytes("english\tgerman\na puppy\tein Hündchen\n".encode("latin-1"))
     with pytest.raises(DataError, match=r"line 2, byte 14: not UTF-8 .*iconv -f ENCODING -t UTF-8 FILE"):
         resolve_splits(DataConfig.model_validate({"path": str(tmp_path / name)}))
+
+
+def test_a_table_sorted_by_its_labels_has_a_column_of_labels(tmp_path: Path) -> None:
+    """Its first rows are of one class, which was taken for a column of no use."""
+    (tmp_path / "a.csv").write_text("".join(f'"Text {n}, or so",{"pos" if n < 400 else "neg"}\n' for n in range(800)))
+    assert advised(tmp_path / "a.csv").endswith("source = 0, target = 1 }")
 
 
 def test_a_single_row_is_one(tmp_path: Path) -> None:
