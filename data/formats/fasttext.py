@@ -35,15 +35,18 @@ def read_labelled(
             may stand behind the text too.
     """
     is_prefixed: bool | None = None
+    is_dictionary = True
     num_comments = num_variants = 0
     for number, line in enumerate(open_lines(path), 1):
-        if line.startswith(COMMENT_LINE_MARK):
+        if is_dictionary and line.startswith(COMMENT_LINE_MARK):
             num_comments += 1
             continue
         if not line.strip():
             continue
         line = line.strip(" \t")
-        if (match := PRONUNCIATION_PATTERN.fullmatch(line)) is not None:
+        if is_prefixed is None:
+            is_dictionary = is_pronunciation(line)
+        if is_dictionary and (match := PRONUNCIATION_PATTERN.fullmatch(line)) is not None:
             num_comments += match[2] is not None
             num_variants += VARIANT_PATTERN.fullmatch(match[1].split()[0]) is not None
             line = match[1]

@@ -96,5 +96,6 @@ def test_comments_of_a_dictionary_of_pronunciations_are_no_phones(tmp_path: Path
 
 def test_a_number_sign_in_a_text_is_text(tmp_path: Path) -> None:
     with collect_remarks() as remarks:
+        assert read(tmp_path, "x a\nA AH0 # up\n;;; b\n") == [("a", "x"), ("AH0 # up", "A"), ("b", ";;;")]
         assert read(tmp_path, "A GO # up\n1 (2) # b\nx(2) y\n") == [("GO # up", "A"), ("(2) # b", "1"), ("y", "x(2)")]
     assert not remarks
