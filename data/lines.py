@@ -190,8 +190,9 @@ def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
     except UnicodeDecodeError as error:
         line = first_line + block.count(b"\n", 0, error.start)
         byte = error.start - block.rfind(b"\n", 0, error.start)
-        problem = f"not UTF-8 (0x{block[error.start]:02x}: {error.reason}); convert it to UTF-8"
-        raise DataError(problem, file=path, line=line, byte=byte) from None
+        remedy = "convert it to UTF-8, as by iconv -f ENCODING -t UTF-8 FILE"
+        problem = f"not UTF-8 (0x{block[error.start]:02x}: {error.reason}); {remedy}"
+        raise ExportableFileError(problem, file=path, line=line, byte=byte) from None
 
 
 def _binary_problem(begin: bytes) -> str | None:

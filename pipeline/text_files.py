@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from tfm.data.corpora.markup import check_lines, markup_problem
+from tfm.data.corpora.markup import check_lines, markup_problem, tag_columns_problem
 from tfm.data.lines import open_lines
 
 
 def check_text_file(file: Path) -> None:
-    """Raise DataError for a file of tags or times, which would be read as words.
+    """Raise DataError for a file of tags or times, or of words and their tags in columns, which would be words.
 
     A pipe can be read once, and is not looked at.
     """
     if file.is_file():
-        check_lines(open_lines(file), file, (markup_problem,))
+        check_lines(open_lines(file), file, (markup_problem, tag_columns_problem))

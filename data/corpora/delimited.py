@@ -18,10 +18,11 @@ from tfm.data.corpora.dialects import (
     find_tsv_quoting,
     split_rows,
 )
-from tfm.data.corpora.markup import check_lines, line_end_problem
+from tfm.data.corpora.markup import MAX_LINES_READ, check_lines, line_end_problem, markup_problem
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
+from tfm.data.corpora.tables.layouts import layout_problem
 from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
 from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
@@ -38,7 +39,8 @@ HEADER_NAMES = frozenset(
 )
 """Usual names of columns: a first row of such cells is one of names."""
 PYTHON_LIST = re.compile(r"""\[\s*(['"].*['"]|[0-9]+([,\s]+[0-9]+)*)\s*\]""", re.DOTALL)
-DATABASE_NULL = r"\N"
+NULL_MARKS = {r"\N": "databases write null", "__NULL__": "TED talks mark a missing translation"}
+MAX_ROWS_ABOVE_HEADER = 6
 BLANK_ROWS: tuple[list[str], ...] = ([], [""])
 """How a blank line is read."""
 
@@ -128,17 +130,18 @@ def has_usual_names(cells: Sequence[str]) -> bool:
 def _with_header_remark(
     path: Path, rows: Iterator[tuple[int, list[str]]], places: Sequence[int]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows, with a remark if the first seems to name the columns that are read as data."""
-    for line, row in rows:
+    """The rows, with a remark if the first seems to name the columns that are read as data, or one a little below."""
+    first = list(islice(rows, MAX_ROWS_ABOVE_HEADER))
+    is_first = True
+    for line, row in first:
         cells = [row[place] for place in places if place < len(row)]
-        if row in BLANK_ROWS:
-            yield line, row
-            continue
-        if has_usual_names(cells) and len({*cells}) == len(cells):
-            add_remark(path, f"its first row ({format_names(row)}) is read as data: if it names columns, header = true")
-        yield line, row
-        break
-    yield from rows
+        if row not in BLANK_ROWS and has_usual_names(cells) and len({*cells}) == len(cells):
+            remedy = "header = true" if is_first else f"remove the lines up to {line}"
+            said = "first row" if is_first else f"line {line}"
+            add_remark(path, f"its {said} ({format_names(row)}) is read as data: if it names columns, {remedy}")
+            break
+        is_first &= row in BLANK_ROWS
+    return chain(first, rows)
 
 
 def _drop_empty_ends(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
@@ -185,8 +188,8 @@ def _select_cells(
                 raise DataError(problem, file=path, line=line)
             if is_undecided(corpus.target, cells[num_sources]):
                 add_remark(path, UNDECIDED_REMARK)
-            if DATABASE_NULL in cells:
-                add_remark(path, f"cells that are {DATABASE_NULL}, as databases write null, are read as text")
+            for mark in NULL_MARKS.keys() & {*cells}:
+                add_remark(path, f"cells that are {mark}, as {NULL_MARKS[mark]}, are read as text")
             if number == 0 and (with_list := [cell for cell in cells if PYTHON_LIST.fullmatch(cell)]):
                 add_remark(path, f"{with_list[0]:.30} is a list as Python writes it, read as text: use JSON Lines")
         except IndexError:
@@ -214,6 +217,10 @@ def _column_index(path: Path, names: Sequence[str], column: str) -> int:
     if not names:
         return int(column)
     if column not in names:
+        lines = list(islice(open_lines(path), MAX_ROWS_SAMPLED))
+        why = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines, has_usual_names)
+        if why is not None:
+            raise DataError(why, file=path)
         has_header = "file_name" in (column, *names)  # which tables of images must have
         numbers = "" if has_header else "; if it has no header, give columns by number (0, 1)"
         problem = f"there is no column {column!r}; its header names: {format_names(names)}{numbers}"

@@ -131,6 +131,8 @@ def _line_items(path: Path) -> Iterator[tuple[int, object]]:
                 remedy = ""
                 if number == 1 and isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip()):
                     remedy = "; if objects go over several lines, put each on one, as by jq -c . FILE"
+                if line.rstrip().endswith("},"):
+                    remedy = "; a comma ends the line: cut those, as by sed 's/,[[:space:]]*$//' FILE"
                 raise DataError(f"not JSON: {error}{remedy}", file=path, line=number) from None
             yield number, row
 

@@ -12,13 +12,14 @@ from tfm.data.corpora import image_sources
 from tfm.data.corpora.catalogs import catalog_problem
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.markup import check_lines, line_end_problem, markup_problem, page_problem, utterance_ids_problem
+from tfm.data.corpora.markup import PROBLEMS_OF_PAIRS, check_lines, line_end_problem, markup_problem
 from tfm.data.corpora.paths.corpus_files import corpus_files, files_with_display_names, required_path
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
+from tfm.data.corpora.tables.layouts import table_remark
 from tfm.data.corpora.tables.structures import audio_remark
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
@@ -167,9 +168,10 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
     problems = [markup_problem]
     if corpus.source is not None:
-        problems += [catalog_problem, page_problem, utterance_ids_problem]
+        problems += [catalog_problem, *PROBLEMS_OF_PAIRS]
     for file in corpus_files(corpus, online=online):
-        check_lines(open_lines(file), file, problems)
+        if (remark := table_remark(check_lines(open_lines(file), file, problems))) is not None:
+            add_remark(file, remark)
     if corpus.source is None:
         yield from (("", line) for file in corpus_files(corpus, online=online) for line in open_lines(file))
         return
@@ -282,7 +284,7 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], RowIterator]] = {
     "csv": partial(_read_files, read_csv),
     "jsonl": partial(_read_files, read_json),
     "parquet": partial(_read_files, _read_parquet),
-    "labelled": partial(_read_columns, read_labelled),
+    "labelled": partial(_read_columns, partial(read_labelled, on_warning=add_remark)),
     "conllu": partial(_read_words, read_conllu),
     "tmx": partial(_read_files, partial(read_tmx, on_warning=add_remark)),
     "xliff": partial(_read_files, partial(read_xliff, on_warning=add_remark)),

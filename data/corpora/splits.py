@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
+from tfm.data.corpora.paths.class_folders import class_folders_hint
 from tfm.data.corpora.paths.single_files import suggest_corpus_table
 from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
@@ -237,11 +238,14 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             raise DataError("its text files are one column, `text`")
         return list(found)
     except DataError as error:
-        if not os.path.isdir(config.path) or isinstance(config.source, tuple):
+        if not os.path.isdir(config.path):
             raise
+        if isinstance(config.source, tuple):
+            raise DataError(f"{error}{_training_file_hint(config)}") from error
         if _only_training_pair_name(config, files) is not None:
             return ()
-        there = found_files_hint(Path(config.path), files, config.source, config.target) or _training_file_hint(config)
+        there = found_files_hint(Path(config.path), files, config.source, config.target)
+        there = there or class_folders_hint(Path(config.path)) or _training_file_hint(config)
         raise DataError(
             f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error

@@ -1,6 +1,7 @@
-"""Spans of entities, as spaCy, doccano, prodigy and Label Studio export them, as a word and its tag a line (IOB2).
+"""Spans of entities, as spaCy, doccano, prodigy, Label Studio and brat have them, as a word and its tag a line (IOB2).
 
     python docs/external/spans_to_conll.py entities.jsonl > train.conll
+    python docs/external/spans_to_conll.py document.ann > train.conll        # brat: its text is in document.txt
     python docs/external/spans_to_conll.py --words < new.txt > words.txt
 
 Words are letters and numbers with their marks, or single other characters; a word has the tag of the entity that any
@@ -23,7 +24,7 @@ Word = tuple[int, int]
 def main() -> None:
     """Print the words of each text with their tags, and on stderr what could not be written."""
     arguments = argparse.ArgumentParser(description="Spans of entities to a word and its tag a line.")
-    arguments.add_argument("file", nargs="?", type=Path, help="JSON Lines, or one JSON array")
+    arguments.add_argument("file", nargs="?", type=Path, help="JSON Lines, one JSON array, or a .ann of brat")
     arguments.add_argument("--words", action="store_true", help="divide the lines of stdin into words")
     given = arguments.parse_args()
     if given.words:
@@ -53,7 +54,9 @@ def main() -> None:
 
 
 def read_rows(file: Path) -> Iterator[Any]:
-    """The rows of a file of JSON Lines, or of one array."""
+    """The rows of a file of JSON Lines, of one array, or of brat."""
+    if file.suffix == ".ann":
+        return read_brat(file)
     content = file.read_text("utf-8-sig").strip()
     try:
         document = json.loads(content)
@@ -61,6 +64,25 @@ def read_rows(file: Path) -> Iterator[Any]:
         return (json.loads(line) for line in content.split("\n") if line.strip())
     is_rows = isinstance(document, list) and not (len(document) == 2 and isinstance(document[0], str))
     return iter(document if is_rows else [document])
+
+
+def read_brat(file: Path) -> Iterator[dict[str, Any]]:
+    """The lines of the text beside a file of brat, with their spans. A span of several parts is one from first to last.
+
+    Its characters are counted over the whole text; a span over several lines is refused.
+    """
+    entities = (line.split("\t") for line in file.read_text("utf-8").splitlines() if line.startswith("T"))
+    spans = []
+    for _, name_and_places, *_ in entities:
+        label, *places = name_and_places.replace(";", " ").split()
+        spans.append((min(map(int, places)), max(map(int, places)), label))
+    begin = 0
+    with open(file.with_suffix(".txt"), encoding="utf-8", newline="") as stream:
+        for line in stream:
+            text, end = line.rstrip("\r\n"), begin + len(line)
+            inside = [span for span in spans if begin <= span[0] < end]
+            yield {"text": text, "spans": [[first - begin, last - begin, label] for first, last, label in inside]}
+            begin = end
 
 
 def text_and_spans(row: Any) -> tuple[str, list[Span]]:

@@ -8,8 +8,8 @@ COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
 IDENTIFIER_PATTERN = re.compile(r"(?=\D*[0-9])[^\W_][\w.:/-]*")
-FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*")
-"""The features of a word form, as UniMorph writes them: V;PST;3;SG."""
+FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*|[a-z]+=[^\s,=]+(?:,[a-z]+=[^\s,=]+)*")
+"""The features of a word form, as UniMorph writes them (V;PST;3;SG), or SIGMORPHON of 2016 (pos=V,tense=PST)."""
 URL_PATTERN = re.compile(r"https?://\S+")
 MIN_ROWS_JUDGED = 4
 """With fewer rows nothing is said of how many different values a column has."""
@@ -22,13 +22,17 @@ SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
     "Quality": (("#1 String", "#2 String"),),
     "label": (
         ("premise", "hypothesis"), ("sentence1", "sentence2"), ("question1", "question2"), ("question", "sentence"),
-        ("text",), ("sentence",),
+        ("text",), ("sentence",), ("review",), ("tweet",), ("content",),
+    ),
+    **dict.fromkeys(
+        ("class", "category", "sentiment", "intent"), (("text",), ("sentence",), ("review",), ("tweet",), ("content",))
     ),
     "completion": (("prompt",),),
     "response": (("prompt",), ("instruction", "context"), ("instruction",)),
     "highlights": (("article",),),
     "summary": (("document",), ("dialogue",), ("article",), ("text",)),
     "answer": (("question", "context"), ("question",)),
+    "accept": (("text",),),
     "answers.text": (("question", "context"),),
     "target": (("source",),),
     "tgt": (("src",),),
@@ -57,6 +61,22 @@ def is_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> 
         and len({*filled}) == len(filled)
         and not any(name and name == cell.strip() for row in other_rows for name, cell in zip(names, row, strict=False))
     )
+
+
+def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row that may name columns is unlike the others: in some column most of them are numbers or have
+    several words, or all are of few classes, and it is none of these.
+    """
+    for place, name in enumerate(first_row):
+        cells = [row[place] for row in other_rows if place < len(row) and row[place]]
+        num_others = sum(" " in cell.strip() or NUMBER_PATTERN.fullmatch(cell) is not None for cell in cells)
+        if (
+            name
+            and " " not in name.strip()
+            and (2 * num_others > len(cells) or (_has_classes(cells) and name not in cells))
+        ):
+            return True
+    return False
 
 
 def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
@@ -108,7 +128,7 @@ def has_languages_of_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) 
 
 
 def _has_features(cells: Sequence[str]) -> bool:
-    return any(";" in cell for cell in cells) and all(FEATURES_PATTERN.fullmatch(cell) for cell in cells)
+    return any(";" in cell or "=" in cell for cell in cells) and all(FEATURES_PATTERN.fullmatch(cell) for cell in cells)
 
 
 def _has_numbers(cells: Sequence[str]) -> bool:

@@ -1,38 +1,37 @@
 """The corpus that a single file is, as a recipe says it: by the ending of its name, and by how it begins."""
 
-import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
-from tfm.data.corpora.catalogs import catalog_problem
 from tfm.data.corpora.delimited import has_usual_names
-from tfm.data.corpora.dialects import find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
+from tfm.data.corpora.dialects import NumberedRows, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
-from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem
 from tfm.data.corpora.paths.column_choice import (
-    MIN_ROWS_JUDGED,
     choose_places,
+    differs_from_rows,
     has_languages_of_rows,
     is_header,
     places_by_names,
+)
+from tfm.data.corpora.paths.content_formats import (
+    MAX_LINES_SAMPLED,
+    check_layout,
+    detect_content_format,
+    has_word_per_line,
+    is_conll_x,
 )
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
 from tfm.data.corpora.tables.structures import value_problem, whole_document_problem
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
-from tfm.data.formats.conll.layout import (
-    COMMENT_MARK,
-    DOCUMENT_BEGIN,
-    DOCUMENT_START,
-    detect_layout,
-    number_column_problem,
-)
+from tfm.data.formats.conll.layout import are_tagged_sentences, detect_layout, number_column_problem
 from tfm.data.formats.conll.word_table import find_word_table
-from tfm.data.formats.conllu import NUM_COLUMNS
+from tfm.data.formats.fasttext import is_pronunciation
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
@@ -44,11 +43,9 @@ FORMAT_BY_EXTENSION = {
     "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
 }  # fmt: skip
 """By the ending of a name."""
+MAX_ROWS_BEHIND, ROWS_PER_SAMPLE = 10_000, 100
 FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""
-TAG_PATTERN = re.compile(r"(?:[BIESLUM]-\S+|O)")
-MARKS = (COMMENT_MARK, DOCUMENT_START)
-MAX_LINES_SAMPLED, MAX_COLUMNS_BY_SPACES = 50, 3
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,7 @@ class DetectedColumns:
     Args:
         names: their names or, without a header, numbers.
         is_sure: whether it is sure which they are.
+        is_headed: if it is not, whether the first row seems to name them.
         places: the places of those to read, that of the target last.
         with_lists: names of those with lists of texts.
         has_repeated_names: whether a header names two of them alike, so that they are taken by number.
@@ -66,6 +64,7 @@ class DetectedColumns:
 
     names: Sequence[str | int]
     is_sure: bool = True
+    is_headed: bool = True
     places: tuple[int, ...] = (0, 1)
     with_lists: frozenset[str] = frozenset()
     has_repeated_names: bool = False
@@ -85,12 +84,14 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     """
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     try:
-        format_ = format_ or _detect_content_format(path)
-        if format_ == "conll" and _is_conll_x(path):
+        format_ = format_ or detect_content_format(path)
+        if format_ == "conll" and are_tagged_sentences(path):
+            format_ = "tsv"
+        if format_ == "conll" and is_conll_x(path):
             format_ = "conllu"
         if format_ in ("csv", "tsv") and find_word_table(path) is not None:
             format_ = "conll"
-        if format_ == "tsv" and _has_word_per_line(path):
+        if format_ == "tsv" and has_word_per_line(path):
             format_ = "conll"
         detected = _detect_columns(path, format_)
         long_delimiter = find_long_delimiter(path) if format_ == "csv" else None
@@ -111,6 +112,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         table += f', delimiter = "{long_delimiter}"'
     if format_ == "conll":
         return table + _conll_columns(path)
+    if format_ == "labelled" and is_pronunciation(next(open_lines(path), "")):
+        return f'{table}, source = "label", target = "text" }}'
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
     columns = _choose_columns(detected, sources, target)
@@ -122,7 +125,10 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     if detected.is_sure:
         more = len(detected.names) > 2 and isinstance(detected.names[0], int)
         return f"{said} (its columns are 0 to {len(detected.names) - 1})" if more else said
-    return f"{said}, or {_format_toml_columns([*map(detected.names.index, columns)])} if its first row is not a header"
+    numbers = _format_toml_columns([*map(detected.names.index, columns)])
+    if detected.is_headed or {*sources, target}.issubset(detected.names):
+        return f"{said}, or {numbers} if its first row is not a header"
+    return f"{table}, {numbers} }}, or {_format_toml_columns(columns)} if its first row is a header"
 
 
 def _conll_columns(path: Path) -> str:
@@ -154,65 +160,6 @@ def _toml_value(column: str | int) -> str:
     return str(column) if isinstance(column, int) else f'"{escape_unprintable(column)[:80]}"'
 
 
-def _detect_content_format(path: Path) -> str:
-    with open_maybe_compressed(path) as stream:
-        head = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t")
-    if head.startswith(b"<") and (match := re.search(rb"<(tmx|xliff)[\s>]", head)) is not None:
-        return match[1].decode()
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
-    first = lines[:MAX_LINES_READ]
-    if (problem := markup_problem(first) or catalog_problem(first)) is not None:
-        raise ExportableFileError(problem, file=path)
-    if head.startswith((b"{", b"[{")):
-        return "jsonl"
-    filled = [line for line in lines if line.strip()]
-    if filled and (all(line.startswith("__label__") for line in filled) or _have_class_labels(filled)):
-        return "labelled"
-    if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or _has_word_per_line(path):
-        return "conll"
-    if filled and all("\t" in line for line in filled):
-        return "tsv"
-    return "csv" if filled and find_long_delimiter(path) is not None else "text"
-
-
-def _is_conll_x(path: Path) -> bool:
-    """Whether a file has the ten columns of CoNLL-X, which are those of CoNLL-U: numbers of words and of heads."""
-    words = (line for line in open_lines(path) if line.strip() and not line.startswith(MARKS))
-    rows = [line.split("\t") for line in islice(words, MAX_LINES_SAMPLED)]
-    return bool(rows) and all(len(row) == NUM_COLUMNS and row[0].isdecimal() and row[6].isdecimal() for row in rows)
-
-
-def _have_class_labels(lines: Sequence[str]) -> bool:
-    """Whether each line begins with the number of a class and goes on behind a space; numbered lines do not."""
-    matches = [re.match(r"[0-9] [^\t]*\Z", line) for line in lines]
-    classes = {match[0][0] for match in matches if match is not None}
-    return None not in matches and 2 * len(classes) <= len(lines)
-
-
-def _has_word_per_line(path: Path) -> bool:
-    """Whether lines have as many columns, and the last is tags of entities, or sentences of words have few labels."""
-    layout = detect_layout(path)
-    lines = list(islice((line for line in open_lines(path) if not line.startswith(MARKS)), MAX_LINES_SAMPLED))
-    cells = [layout.split(line) for line in lines if line.strip()]
-    if layout.width < 2 or not cells or any(len(each) != layout.width for each in cells):
-        return False
-    labels = [each[-1] for each in cells[int(layout.is_headed) :]]
-    if all(TAG_PATTERN.fullmatch(label) for label in labels):
-        return True
-    text = "\n".join(line.strip() for line in lines).strip("\n")
-    has_words = not any(re.search(r"\s", cell.strip()) for each in cells for cell in each)
-    is_narrow = layout.is_tabbed or layout.width <= MAX_COLUMNS_BY_SPACES
-    return (
-        "\n\n" in text
-        and is_narrow
-        and has_words
-        and len(labels) >= MIN_ROWS_JUDGED
-        and 2 * len({*labels}) <= len(labels)
-    )
-
-
 def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     """The columns of a file in a format; none in one whose columns have names of their own."""
     if format_ in ("jsonl", "parquet"):
@@ -223,11 +170,12 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         return DetectedColumns(languages_of_first_unit(path))
     if format_ not in ("csv", "tsv"):
         return DetectedColumns([])
+    check_layout(path)
     delimiter = "\t" if format_ == "tsv" else find_long_delimiter(path) or find_delimiter(path, ["1"], is_headed=False)
     quoting: Quoting = "raw"
     if len(delimiter) == 1:
         quoting = find_tsv_quoting(path) if format_ == "tsv" else find_csv_quoting(path, delimiter)
-    rows = [row for _, row in islice(split_rows(path, delimiter, quoting), MAX_LINES_SAMPLED) if any(row)]
+    rows = _sample_rows(split_rows(path, delimiter, quoting))
     first, others = (rows[0], rows[1:]) if rows else (["", ""], [])
     if others and has_row_names(first, others):
         first = ["", *first]
@@ -239,7 +187,17 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     if not is_header(first, others):
         places = choose_places(rows, len(first))
         return DetectedColumns(range(len(first)), places=places, has_languages=has_languages_of_rows(rows, places))
-    return DetectedColumns(first, not first[0], places_by_names(first) or choose_places(others, len(first)))
+    places_of_names = places_by_names(first)
+    is_headed = places_of_names is not None or has_usual_names(first) or not others or differs_from_rows(first, others)
+    return DetectedColumns(first, not first[0], is_headed, places_of_names or choose_places(others, len(first)))
+
+
+def _sample_rows(rows: NumberedRows) -> list[list[str]]:
+    """The first rows that are not empty, and some behind them, as a table may be sorted by its labels."""
+    found = [row for _, row in islice(rows, MAX_LINES_SAMPLED) if any(row)]
+    with suppress(DataError):  # reading the table will say it
+        found += [row for _, row in islice(rows, 0, MAX_ROWS_BEHIND, ROWS_PER_SAMPLE) if any(row)]
+    return found
 
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
@@ -269,12 +227,16 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
 
 
 def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:
-    """A row, with what is in its field `answers`, or what is in its field `translation`, as on the Hub."""
+    """A row, with what is in its fields that are objects beside it, or what is in its field `translation`, as on the
+    Hub.
+    """
     nested = row.get("translation")
     if isinstance(nested, dict):
         return nested
-    answers = row.get("answers")
-    return {**row, **{f"answers.{key}": value for key, value in answers.items()}} if isinstance(answers, dict) else row
+    inner = {
+        f"{name}.{key}": each for name, value in row.items() if isinstance(value, dict) for key, each in value.items()
+    }
+    return {**{name: value for name, value in row.items() if not isinstance(value, dict)}, **inner}
 
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:

@@ -10,7 +10,9 @@ VALID_NAMES = ("valid", "validation", "val", "dev")
 # Within a name, as in test2016, newstest2014, flickr2018.test, test_2016_flickr, tst2013, validation_matched.
 _TEST_NAME_PATTERN = re.compile(r"(?<![^\W\d_])(news|dev)?(tests?|testset|tst)(?![^\W\d_])", re.IGNORECASE)
 _VALID_NAME_PATTERN = re.compile(r"(?<![^\W\d_])(news)?(valid|validation|val|dev)(?![^\W\d_])", re.IGNORECASE)
-_SPLIT_WORD_PATTERN = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE)
+_SPLIT_WORD_PATTERN = re.compile(
+    r"(?<![^\W\d_])(train|training|trn|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def is_split_name(name: str) -> bool:
 
 def training_name_rank(name: str) -> int:
     """Rank a name for training data: 0 if it names them, 1 if it names no split, 2 if it names another split."""
-    if _SPLIT_WORD_PATTERN.search(name) and TRAIN_NAME in name.lower():
+    if (found := _SPLIT_WORD_PATTERN.search(name)) is not None and found[1].lower().startswith("tr"):
         return 0
     return 2 if is_split_name(name) else 1
 

@@ -15,7 +15,7 @@ from tfm.data.corpora.paths.split_names import (
 from tfm.data.errors import DataError, format_names
 
 SIDE_EXTENSION_PATTERN = re.compile(
-    r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$|bin$|idx$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)",
+    r"(?!txt$|csv$|tsv$|trn$|dev$|tst$|val$|ids$|log$|md$|py$|sh$|xml$|bin$|idx$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)",
     re.IGNORECASE,
 )
 """An ending that may be that of a language or side."""
@@ -23,7 +23,8 @@ LANGUAGE_PART_PATTERN, NAME_PART_PATTERN = re.compile(r"[a-z]{2,3}"), re.compile
 """A part of a path that may be a language, and what is between parts."""
 FAIRSEQ_DICTIONARY_PATTERN = re.compile(r"dict\.[\w-]+\.txt")
 MAX_FILES_LOOKED_AT = 10_000
-SIDE_NAMES = ("src", "source", "trg", "tgt", "target")
+SIDE_NAMES = ("src", "source", "trg", "tgt", "target", "dst")
+"""Endings of sides, those of sources first."""
 FilePairs = Mapping[str, tuple[Path | None, Path]]
 
 
@@ -101,7 +102,7 @@ def found_files_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ..
     if not found:
         return _hint_of_languages_in_names(folder, source, target) if isinstance(source, str) else ""
     name = found[0][1]
-    sides = [ending for ending in endings[name] if ending in SIDE_NAMES]
+    sides = sorted(filter(SIDE_NAMES.__contains__, endings[name]), key=SIDE_NAMES.index)
     one, other = sides if len(sides) == 2 else endings[name][:2]
     if isinstance(source, str) and other.lower() == source.lower():
         one, other = other, one

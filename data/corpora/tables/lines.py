@@ -10,6 +10,8 @@ from tfm.data.corpora.remarks import add_remark
 from tfm.data.lines import open_lines
 
 COMMENT_MARK = "#"
+ANKI_MARK = "#separator:"
+"""The first line of notes that Anki exports: a further one (#columns:Front<tab>Back) has as many cells as they have."""
 FIRST_ROW_NAME = "1"
 """R's name of the first row, if it has no other."""
 QUOTED_TEXT = re.compile(r'"(?:[^"]|"")*+"')
@@ -51,6 +53,8 @@ def _num_differing(comments: Sequence[str], first_row: str, delimiters: Sequence
     widths = {mark: _num_cells(first_row, mark) for mark in delimiters if _num_cells(first_row, mark) > 1}
     if not widths:
         return 0
+    if comments[0].startswith(ANKI_MARK):
+        return len(comments)
     for number, line in enumerate(comments):
         if any(_num_cells(line, mark) == width for mark, width in widths.items()):
             return number

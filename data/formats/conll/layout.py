@@ -136,8 +136,24 @@ def _has_quoted_cells(path: Path) -> bool:
     return is_doubled or are_all
 
 
+def are_tagged_sentences(path: Path) -> bool:
+    """Whether the first lines are a sentence each and, behind a tab, as many tags, as of ATIS; the last tag may be the
+    sentence's label.
+    """
+    lines = islice((line.split("\t") for line in open_lines(path) if line.strip()), MAX_WORDS_SAMPLED)
+    rows = [[cell.split() for cell in line] for line in lines]
+    if not rows or any(len(row) != 2 or len(row[0]) != len(row[1]) for row in rows):
+        return False
+    tags = [tag for _, labels in rows for tag in labels[:-1]]
+    return bool(tags) and all(map(TAG_PATTERN.fullmatch, tags))
+
+
 def tagged_words_problem(path: Path) -> str | None:
-    """Why lines have no columns: each is a sentence of words with labels behind a mark, in the first of them."""
+    """Why lines have no columns: each is a sentence of words with labels behind a mark, in the first of them, or with
+    their tags behind a tab.
+    """
+    if are_tagged_sentences(path):
+        return 'its lines are sentences with their tags: set format = "tsv", source = 0, target = 1'
     lines = list(islice((line.split() for line in open_lines(path) if line.strip()), MIN_WORDS_SAMPLED))
     words = [word for line in lines for word in line]
     if not lines or min(map(len, lines)) < MIN_WORDS_SAMPLED:

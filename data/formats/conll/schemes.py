@@ -15,6 +15,12 @@ LETTERS_BY_SCHEME: Mapping[str, Mapping[str, str]] = {
     "BMES": {"M": "I"},
 }
 """By scheme that has an end of spans: its letters as those of IOBES."""
+OTHER_SPELLINGS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    "PER-B": (re.compile(r"\S+-[BIESLUM]|O"), r"s/([^ \t]+)-([BIESLUM])$/\2-\1/"),
+    "B_PER": (re.compile(r"[BIESLUM]_\S+|O"), r"s/([ \t][BIESLUM])_([^ \t]+)$/\1-\2/"),
+    "b-per": (re.compile(r"[bieslum]-\S+|o"), r"s/[ \t]([bieslum]-[^ \t]+|o)$/\U&/"),
+}
+"""By an example: how all labels are spelled, and what makes tags of them."""
 SENTENCE_END = "the end of the sentence"
 
 
@@ -33,6 +39,7 @@ class TagSchemeChecker:
     is_tagged: bool = True
     has_types: bool = False
     letters: set[str] = field(default_factory=set)
+    spellings: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(OTHER_SPELLINGS, False))
     breaks: dict[str, SchemeViolations] = field(
         default_factory=lambda: {name: SchemeViolations() for name in ("IOB2", "IOB1", *LETTERS_BY_SCHEME)}
     )
@@ -42,6 +49,7 @@ class TagSchemeChecker:
         parsed = [TAG_PATTERN.fullmatch(tag) for tag in tags]
         if not self.is_tagged or None in parsed:
             self.is_tagged = False
+            self._add_spellings(tags)
             return
         spans = [("O", "") if match is None or match[1] is None else (match[1], match[2] or "") for match in parsed]
         self.has_types |= any(kind for _, kind in spans)
@@ -58,6 +66,14 @@ class TagSchemeChecker:
                     breaks.count += 1
                     breaks.first = breaks.first or (line, *names)
 
+    def _add_spellings(self, labels: Sequence[str]) -> None:
+        """Keep the other spellings of tags that all labels have, and whether one of them is of a span."""
+        for name in [*self.spellings]:
+            if not all(map(OTHER_SPELLINGS[name][0].fullmatch, labels)):
+                del self.spellings[name]
+            elif any(label not in "Oo" for label in labels):
+                self.spellings[name] = True
+
     @property
     def scheme(self) -> str | None:
         """The scheme of the tags that were read: by their letters, and of IOB1 and IOB2 the one they break less."""
@@ -72,7 +88,10 @@ class TagSchemeChecker:
         return "IOB1" if self.breaks["IOB1"].count < self.breaks["IOB2"].count else "IOB2"
 
     def warning(self) -> str | None:
-        """The scheme and its breaks in a line; None if there is no scheme."""
+        """The scheme and its breaks in a line, or how else tags are spelled; None if there is no scheme."""
+        if other := next((name for name, is_one in self.spellings.items() if is_one and not self.is_tagged), None):
+            remedy = f"B-PER is written by sed -E '{OTHER_SPELLINGS[other][1]}' FILE"
+            return f"its labels seem to be tags ({other}), whose spans entity_f1 does not find: {remedy}"
         if (scheme := self.scheme) is None:
             return None
         breaks = self.breaks[scheme]

@@ -3,6 +3,7 @@
 The format is TMX 1.4b, of LISA (www.gala-global.org/tmx-14b).
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,9 +26,15 @@ def read_tmx(path: Path, corpus: CorpusConfig, on_warning: WarningCallback) -> I
 
 
 def languages_of_first_unit(path: Path) -> list[str]:
-    """The codes of the languages of the first unit of a file."""
+    """The codes of the languages of the first unit of a file, without regions (en of en-US) where these are no part of
+    what tells them apart.
+    """
     unit = next(_read_units(path, keeps_tags=False), TranslationUnit([], {}))
-    return [name for names, _ in unit.texts for name in names]
+    codes = [name for names, _ in unit.texts for name in names]
+    languages = [re.split("[-_]", code)[0] for code in codes]
+    return [
+        language if languages.count(language) == 1 else code for language, code in zip(languages, codes, strict=True)
+    ]
 
 
 def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:

@@ -43,18 +43,19 @@ def pairs_from_units(
     filters = [_parse_property_filter(each) for each in corpus.filters or ()]
     there: dict[str, None] = {}
     missing = {*sides}
-    num_lacking = num_other = 0
+    num_lacking = num_other = num_several = 0
     for unit in units:
         if len(there) < MAX_LANGUAGES:
             there.update((names[-1], None) for names, _ in unit.texts)
         found = [_find_language(unit, side) for side in sides]
-        missing -= {side for side, place in zip(sides, found, strict=True) if place is not None}
-        texts = [None if place is None else unit.texts[place][1] for place in found]
+        missing -= {side for side, places in zip(sides, found, strict=True) if places}
+        texts = [unit.texts[places[0]][1] if places else None for places in found]
         if any((unit.properties.get(name, "") == value) != is_wanted for name, value, is_wanted in filters):
             num_other += 1
         elif any(text is None for text in texts):
             num_lacking += 1
         else:
+            num_several += any(len(places) > 1 for places in found)
             yield "" if corpus.source is None else join_lines(texts[0] or ""), join_lines(texts[-1] or "")
     if missing and there:
         wanted = next(side for side in sides if side in missing)
@@ -62,6 +63,9 @@ def pairs_from_units(
         raise DataError(problem, file=path)
     if num_lacking:
         on_warning(path, f"{_format_segment_count(num_lacking, ' without a translation')} left out")
+    if num_several:
+        have = "segment has" if num_several == 1 else "segments have"
+        on_warning(path, f"{num_several:,} {have} several texts in a language, of which the first is read")
     if num_other:
         on_warning(path, f"{_format_segment_count(num_other)} left out by filters = {list(corpus.filters or ())}")
 
@@ -76,13 +80,14 @@ def _parse_property_filter(text: str) -> tuple[str, str, bool]:
     return name.removesuffix("!"), value, not name.endswith("!")
 
 
-def _find_language(unit: TranslationUnit, code: str) -> int | None:
-    """The place of the text in a language: with this code, else with one that goes on behind it (en: en-US)."""
+def _find_language(unit: TranslationUnit, code: str) -> list[int]:
+    """The places of the texts in a language: with this code, else with ones that go on behind it (en: en-US)."""
     wanted = _normalize_code(code)
     called = [[_normalize_code(name) for name in names] for names, _ in unit.texts]
-    exact = (place for place, names in enumerate(called) if wanted in names)
-    longer = (place for place, names in enumerate(called) if any(name.startswith(f"{wanted}-") for name in names))
-    return next(exact, next(longer, None))
+    exact = [place for place, names in enumerate(called) if wanted in names]
+    return exact or [
+        place for place, names in enumerate(called) if any(name.startswith(f"{wanted}-") for name in names)
+    ]
 
 
 def _normalize_code(code: str) -> str:

@@ -56,6 +56,16 @@ def test_exports_of_four_programs(content: str, tmp_path: Path) -> None:
     assert read_spans(tmp_path / "a", content) == [(WORDS, TAGS), ("No .", "O O")]
 
 
+def test_lines_of_brat_with_the_text_beside_them(tmp_path: Path) -> None:
+    """Characters are counted over the whole text, line ends included."""
+    (tmp_path / "a.txt").write_text(f"No.\r\n{TEXT}\nBob B Lee\n", "utf-8", newline="")
+    lines = ["T1\tPER 5 12\tAnn Lee", "R1\tIn Arg1:T1", "T2\tORG 14 16\tEU", "T3\tPER 24 27;30 33\tBob Lee", "#1\tn"]
+    expected = [("No .", "O O"), (WORDS, TAGS), ("Bob B Lee", "B-PER I-PER I-PER")]
+    assert read_spans(tmp_path / "a.ann", "".join(f"{line}\n" for line in lines)) == expected
+    (tmp_path / "a.ann").write_text("T1\tPER 0 8\tNo. Ann\n", "utf-8")
+    assert "is no span of 'No.'" in run(str(tmp_path / "a.ann")).stderr
+
+
 def test_partial_and_overlapping_spans_are_counted(tmp_path: Path) -> None:
     rows = [{"text": "हिन्दी में, Berlin-Mitte", "spans": [[0, 4, "X"], [12, 18, "LOC"], [12, 24, "CITY PART"]]}]
     expected = [("हिन्दी में , Berlin - Mitte", "B-X O O B-CITY_PART I-CITY_PART I-CITY_PART")]

@@ -1,7 +1,7 @@
 """Entities in the tags of a text, by conlleval's way or strictly by a scheme.
 
-A tag is O, or a prefix and a type: B-PER begins an entity, I-PER is inside it, E-PER (or L-) ends it, S-PER (or U-) is
-one by itself.
+A tag is O, or a prefix and a type: B-PER begins an entity, I-PER (or M-) is inside it, E-PER (or L-) ends it, S-PER (or
+U-) is one by itself.
 """
 
 import re
@@ -15,15 +15,15 @@ Tag: TypeAlias = tuple[str, str]
 
 OUTSIDE_TAG: Tag = ("O", "")
 PREFIXES_BY_SCHEME: Mapping[str, str] = {
-    "conlleval": "BIESLU",
+    "conlleval": "BIESLUM",
     "IOB2": "BI",
     "IOE2": "IE",
     "IOBES": "BIES",
     "BILOU": "BILU",
 }
 """The prefixes that tags may have beside O, by the name of a way in a recipe."""
-_TAG_PATTERN = re.compile(r"([BIESLU])(?:-(.*))?", re.DOTALL)
-_BILOU_TO_IOBES = str.maketrans("LU", "ES")
+_TAG_PATTERN = re.compile(r"([BIESLUM])(?:-(.*))?", re.DOTALL)
+_LETTERS_OF_IOBES = str.maketrans("LUM", "ESI")
 
 
 def parse_tag(label: str, scheme: str) -> Tag | None:
@@ -33,7 +33,7 @@ def parse_tag(label: str, scheme: str) -> Tag | None:
     found = _TAG_PATTERN.fullmatch(label)
     if found is None or found[1] not in PREFIXES_BY_SCHEME[scheme]:
         return None
-    return found[1].translate(_BILOU_TO_IOBES), found[2] or "_"
+    return found[1].translate(_LETTERS_OF_IOBES), found[2] or "_"
 
 
 def extract_entities(labels: Sequence[str], scheme: str) -> list[Entity]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tfm.data.errors import format_names, format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES_BY_SCHEME, extract_entities, parse_tag
 from tfm.pipeline.scoring.metrics.labels import LabelScore, label_score
@@ -102,6 +103,16 @@ def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> s
     if not any(extract_entities(text.split(), config.entities) for text in references):
         return "the references have no entity"
     return None
+
+
+def unknown_tags_warning(hypotheses: Sequence[str], config: EvaluationConfig) -> str | None:
+    """Return a warning about labels of the hypotheses that are no tags, and count as O; None if all are tags."""
+    labels = Counter(label for text in hypotheses for label in text.split())
+    unknown = {label: count for label, count in labels.items() if parse_tag(label, config.entities) is None}
+    if not unknown:
+        return None
+    some = format_share(sum(unknown.values()), labels.total(), "label", "is", "are")
+    return f"of the hypotheses, {some} no tag of an entity ({format_names(sorted(unknown))}), and count as O"
 
 
 def has_entity_tags(references: Sequence[str]) -> bool:

@@ -203,6 +203,8 @@ def test_a_first_row_of_names_that_is_read_as_data_is_remarked(tmp_path: Path) -
         for keys in ({"header": True}, {"header": False}):
             assert said not in remarks(tmp_path / name, text, **BY_NUMBER, **keys)
         assert not any("first row" in each for each in remarks(tmp_path / name, f"a{mark}label\n", **BY_NUMBER))
+        said_of_title = "its line 3 (Text, label) is read as data: if it names columns, remove the lines up to 3"
+        assert said_of_title in remarks(tmp_path / name, f"Unit 3{mark}\n{mark}\nText{mark}label\n", **BY_NUMBER)
 
 
 def test_what_r_writes_with_tabs(tmp_path: Path) -> None:
@@ -225,6 +227,9 @@ def test_lists_of_python_and_nulls_of_databases_are_remarked(tmp_path: Path) -> 
     assert remarks(file, "text,label\n[1] see there,x\n") == []
     assert remarks(file, "text,label\na,\\N\nb,\\N\n") == [
         r"cells that are \N, as databases write null, are read as text"
+    ]
+    assert remarks(file, "text,label\na,__NULL__\n") == [
+        "cells that are __NULL__, as TED talks mark a missing translation, are read as text"
     ]
 
 

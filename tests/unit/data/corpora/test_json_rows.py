@@ -163,6 +163,11 @@ def test_what_annotators_did_not_accept_is_no_example(tmp_path: Path) -> None:
     assert list(read_pairs(CorpusConfig.model_validate(keys))) == [("a", "x")]
 
 
+def test_a_comma_at_the_end_of_a_line_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"line 1: not JSON: .*; a comma ends the line: cut those, as by sed"):
+        read(written(tmp_path, '{"source": "a", "target": "b"},\n{"source": "c", "target": "d"}\n'), target="target")
+
+
 def test_pairs_without_a_label_of_annotators_are_remarked(tmp_path: Path) -> None:
     file, keys = tmp_path / "a.jsonl", {"source": ["sentence1", "sentence2"], "target": "gold_label"}
     file.write_text('{"sentence1": "a", "sentence2": "b", "gold_label": "-"}\n')

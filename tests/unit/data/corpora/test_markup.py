@@ -1,9 +1,11 @@
 """Files with tags that would be read as words of a text a line."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -17,7 +19,7 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         (f'<srcset setid="x" srclang="any">{SEGMENTS}</srcset>\n', "is a test set as WMT had it"),
         (f'<refset setid="x">\n{SEGMENTS}</refset>\n', "is a test set as WMT had it, in SGML or XML: write the text"),
         (f'<?xml version="1.0"?>\n<!DOCTYPE mteval SYSTEM "a.dtd">\n<mteval>{SEGMENTS}', "is a test set as WMT had it"),
-        ("<url>http://a</url>\n<keywords>x</keywords>\nHello\n", "has lines of tags, as talks of IWSLT have them"),
+        ("<url>http://a</url>\n<keywords>x</keywords>\nHello\n", "has lines of tags, as talks of IWSLT and Europarl"),
         (
             " <title>A title</title>\n<description>A talk</description>\nHello\n",
             "leave these out of both files, as by grep -v",
@@ -33,24 +35,37 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
             "as WMT had it",
         ),
         ('<?xml version="1.0" encoding="ISO-8859-1"?>\n<colHAREM versao="x">\n', "is XML or HTML, whose tags would be"),
+        ("<html lang='en'>\n<p>a\n", "is XML or HTML"),
+        ('<CHAPTER ID="001">\nHello\n', "has lines of tags, as talks of IWSLT and Europarl have them"),
         ("<!DOCTYPE html>\n<html>\n", "is XML or HTML, whose tags would be words: write its texts"),
         ("2347 a 2347-a 0.06 3.47 i've\n2347 a 2347-a 3.47 11.04 <o,f0> i find\n", "is STM, segments with speakers"),
         ("2347 a inter_segment_gap 0 1.06\n2347 a 2347-a 1.06 3.47 i've\n", "is STM"),
         ("f1 1 1.0 0.2 JAVA 0.98 lex unknown\nf1 1 1.2 0.2 b -1.0\n", "is CTM"),
         (
             ";; a comment\nfile 1 spk 16.531 17.350  one\n;;file 1\nfile 1 spk 20.8 21.7\n",
-            r"is STM.* as by sed -E '/\^;;/d; s/",
+            r"is STM.* as by sed -E '/\^;;\|ignore",
         ),
         ("t A  1.05  0.11 a \nt A  1.28  0.11 The \n", "is CTM"),
         ("84-121-0000 GO\n84-121-0001\n84-122-0000 DO IT\n", r"names of utterances .*\(84-121-0000\).* 's/\^\[\^ \]"),
         ("so { it / a } was (spk-01)\nwhen (spk-02)\n(spk-03)\n", r"names of utterances .*\(\(spk-01\)\), which would"),
+        (";; a comment\na b (4T0C0201)\na (4T0C0202)\nc (4t0c0203)\n", r"names of utterances .* '/\^;;/d; s/ "),
+        (" f1 1 1.0 0.2 JAVA\n;; more\n f1 1 1.2 0.2 b\n", "is CTM"),
         (';; LABEL "O" "Overall" "Overall Scores"\n', "is STM"),
         ("file1 1 0.00 0.05 a\nfile1 1 0.05 0.05 b 0.98\n", "is CTM, a word a line with its time: write the words of"),
         ("0 ||| a b ||| LM= -1 ||| -2.0\n0 ||| a c ||| LM= -2 ||| -3.0\n", "is a list of n best with their numbers"),
         ("S-0\tEin Hund\nT-0\tA dog\nH-0\t-0.3\tA dog\n", r"is what fairseq-generate prints: .* grep \^H- FILE"),
         ("1\n00:00:01,000 --> 00:00:02,000\nHello\n\n", "is subtitles with their times: write the text of each"),
         ("WEBVTT - x\n\n00:01.000 --> 00:02.000\nHello\n", "is subtitles"),
+        (
+            "# text = a\n1-2\tim" + "\t_" * 8 + "\n1\tin" + "\t_" * 8 + "\n",
+            'is CoNLL-U: in a corpus set format = "conllu"',
+        ),
+        ("EU NNP B-ORG\nsays VBZ O\n\n", 'has a word and its tag a line.* in a corpus set format = "conll"'),
+        ("0:00:01.000,0:00:02.000\nHello\n\n", "is subtitles"),
+        ("T1\tPER 0 4\tAnna\nR1\tIn Arg1:T1 Arg2:T2\n", r"is standoff of brat.*/spans_to_conll\.py"),
+        ("T1\tPER 0 4;8 9\tAnna\n", "is standoff of brat"),
         ("a b\rc d\re\r", "its lines end in CR alone: convert them to LF"),
+        ("a b\r\r\nc d\r\r\n", "its lines end in CR CR LF: convert them to LF, as by sed"),
     ],
 )
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -88,6 +103,7 @@ def test_text_that_begins_with_an_angle_bracket_is_text(tmp_path: Path) -> None:
         "COVID-19 spreads\nCOVID-19 ends\nThe end\n",
         "COVID-19 spreads\nCOVID-19 ends\nCOVID-19 is back\n",
         "B-52\nF-16\nA-10\n",
+        "a dog (v1.0)\na cat (x2)\na cow (y3)\n",
         "a dog (1)\na cat (2)\na cow (3)\n",
         "A3-a x\nA3-b y\n",
     ],
@@ -96,6 +112,35 @@ def test_dates_and_names_of_things_are_no_names_of_utterances(text: str, tmp_pat
     (tmp_path / "a").write_text(text)
     keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
     assert [source for source, _ in read_pairs(CorpusConfig.model_validate(keys))] == text.splitlines()
+
+
+@pytest.mark.parametrize("text", ["3-1 2-2\n0-0 1-1\n5-4 after extra time\n", "1-2\n3-4\n", "\n\n\n", "a\r\r\nb\n"])
+def test_what_only_begins_as_alignments_or_line_ends_do_is_text(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(text, newline="")
+    keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
+    assert [source for source, _ in read_pairs(CorpusConfig.model_validate(keys))] == text.replace("\r\n", "\n").split(
+        "\n"
+    )[:-1]
+
+
+def test_the_command_of_trees_writes_labels_and_texts(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("(3 (2 It) (4 (4 (2 's) (4 good)) (2 .)))\n(1 (2 No) (1 bad))\n")
+    with pytest.raises(DataError, match=r"is trees with labels.* and set format = \"labelled\"") as error:
+        list(read_pairs(CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))))
+    command = str(error.value).partition("as by ")[2].partition(", and")[0].replace("FILE", str(tmp_path / "a"))
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout == "3 It 's good .\n1 No bad\n"
+
+
+def test_the_command_of_stm_leaves_the_texts(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(
+        ";; CATEGORY 0\na 1 s 0.0 2.5 <o,f0> so it was\na\t1\ts\t2.5\t3.1\tthis\na 1 s 3.1 4.0\n"
+        "a 1 s 4.0 5.0 <o> ignore_time_segment_in_scoring\na 1 inter_segment_gap 5.0 6.0\n"
+    )
+    with pytest.raises(DataError) as error:
+        list(read_pairs(CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))))
+    command = str(error.value).partition("as by ")[2].replace("FILE", str(tmp_path / "a"))
+    assert subprocess.run(command, shell=True, capture_output=True, text=True).stdout == "so it was\nthis\n\n"
 
 
 def test_strings_of_a_web_page_are_text(tmp_path: Path) -> None:
@@ -119,3 +164,26 @@ def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path:
     (tmp_path / "a").write_text(f"{text}\n")
     corpus = CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))
     assert list(read_pairs(corpus)) == [(text, text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("ham\ta text\nspam\tb\n\nham\tc\nham\td\n", "tabs, as a table has, and are read as texts: format"),
+        ('{"a": "b"}\n' * 4, 'objects of JSON, and are read as texts: format = "jsonl"'),
+        ("a\tb\nc\td\te\nf\ng\n", None),
+        ("{a}\n" * 4, None),
+        ("a\tb\n", None),
+    ],
+)
+@pytest.mark.parametrize("source", [True, False])
+def test_tables_that_are_read_as_texts_are_remarked(
+    text: str, remark: str | None, source: bool, tmp_path: Path
+) -> None:
+    """They were texts without a word."""
+    (tmp_path / "a").write_text(text)
+    keys = {"source": str(tmp_path / "a") if source else None, "target": str(tmp_path / "a")}
+    with collect_remarks() as remarks:
+        assert [target for _, target in read_pairs(CorpusConfig.model_validate(keys))] == text.split("\n")[:-1]
+    assert len(remarks) == (remark is not None)
+    assert all(remark is not None and remark in said for said in remarks)

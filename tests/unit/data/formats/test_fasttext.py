@@ -1,9 +1,11 @@
 """Files of labelled texts, as SST-2 and fastText have them."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -76,3 +78,24 @@ def test_a_part_of_a_corpus(tmp_path: Path) -> None:
 def test_what_is_no_label_is_an_error_that_names_the_line(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(DataError, match=rf"a\.txt, line 2: {message}"):
         read(tmp_path, f"1 a\n{line}\n")
+
+
+def test_comments_of_a_dictionary_of_pronunciations_are_no_phones(tmp_path: Path) -> None:
+    """`# place, danish` of CMUdict was read as three phones, and each line of its head as a word."""
+    text = ";;; # CMUdict\n;;; x\nAALBORG  AO1 L B # place, danish\na AH0\na(2) EY1\n"
+    keys: dict[str, str | int | None] = {"source": "label", "target": "text"}
+    with collect_remarks() as remarks:
+        assert read(tmp_path, text, **keys) == [("AALBORG", "AO1 L B"), ("a", "AH0"), ("a(2)", "EY1")]
+    comments, variants = remarks
+    assert comments.endswith("a.txt: 3 comments (;;; or #) left out")
+    assert "1 word has the number of a variant, as in a(2), which is read as part of the word: cut it by" in variants
+    command = variants.partition(" by ")[2].replace("FILE", str(tmp_path / "a.txt"))
+    mended = subprocess.run(command, shell=True, capture_output=True, text=True).stdout
+    assert read(tmp_path, mended, **keys)[1:] == [("a", "AH0"), ("a", "EY1")]
+
+
+def test_a_number_sign_in_a_text_is_text(tmp_path: Path) -> None:
+    with collect_remarks() as remarks:
+        assert read(tmp_path, "x a\nA AH0 # up\n;;; b\n") == [("a", "x"), ("AH0 # up", "A"), ("b", ";;;")]
+        assert read(tmp_path, "A GO # up\n1 (2) # b\nx(2) y\n") == [("GO # up", "A"), ("(2) # b", "1"), ("y", "x(2)")]
+    assert not remarks

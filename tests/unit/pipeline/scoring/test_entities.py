@@ -15,7 +15,7 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES_BY_SCHEME, extract_entities
-from tfm.pipeline.scoring.metrics.entities.scores import entity_scores, has_entity_tags
+from tfm.pipeline.scoring.metrics.entities.scores import entity_scores, has_entity_tags, unknown_tags_warning
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.significance.segment_statistics import segment_statistics
@@ -116,6 +116,23 @@ def test_the_score_is_micro_and_segments_give_it(way: str) -> None:
     for name, value in (("", score.score), (".recall", score.recall), (".precision", score.precision)):
         (found,) = segment_statistics(f"entity_f1{name}", [given], [wanted], config(way))
         assert found.value == pytest.approx(value)
+
+
+def test_the_middle_of_bmes_is_inside() -> None:
+    """Chinese sets of names (MSRA, Resume) have B, M, E and S."""
+    for text in tagged("conlleval", 200, 3):
+        assert extract_entities(text.replace("I-", "M-").split(), "conlleval") == extract_entities(
+            text.split(), "conlleval"
+        )
+    assert extract_entities("B-X M-X E-X S-X M-X".split(), "conlleval") == [(0, 3, "X"), (3, 4, "X"), (4, 5, "X")]
+
+
+def test_labels_of_hypotheses_that_are_no_tags_are_counted() -> None:
+    """The score was 0.00 without a word."""
+    said = unknown_tags_warning(["PER-B O", "B-X PER-B"], config("conlleval"))
+    assert said == "of the hypotheses, 2 of 4 labels are no tag of an entity (PER-B), and count as O"
+    assert unknown_tags_warning(["B-X O", "M-X"], config("conlleval")) is None
+    assert unknown_tags_warning(["S-X"], config("IOB2")) is not None
 
 
 def test_conlleval_and_strict_differ_where_a_begin_is_missing() -> None:

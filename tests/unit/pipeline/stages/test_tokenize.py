@@ -159,10 +159,17 @@ def test_missing_splits_are_taken_off_the_training_text(data: DataConfig, tmp_pa
     assert 400 < Tokenizer.load(out / "tokenizer.json").vocab_size < 560
 
 
-def test_files_of_tags_or_times_are_no_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("1\n00:00:01,000 --> 00:00:02,000\neins zwei\n", "subtitles with their times"),
+        ("EU NNP B-ORG\nsays VBZ O\n\n", r"has a word and its tag a line.* \$1 in place of \$NF"),
+    ],
+)
+def test_files_of_tags_or_times_are_no_text(text: str, problem: str, tmp_path: Path) -> None:
     file, out = tmp_path / "subtitles.srt", tmp_path / "tokenizer"
-    file.write_text("1\n00:00:01,000 --> 00:00:02,000\neins zwei\n", "utf-8")
-    with pytest.raises(DataError, match=r"subtitles with their times"):
+    file.write_text(text, "utf-8")
+    with pytest.raises(DataError, match=problem):
         stage.tokenize_files(TokenizerConfig(), [file], out, command=COMMAND, reporter=NullReporter())
     assert not out.exists()
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
@@ -117,7 +118,15 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "fast_align.txt": ("A dog. ||| Ein Hund!\nNo ||| Nein\n", [("A dog.", "Ein Hund!"), ("No", "Nein")]),
     "movies.txt": ('A|| "B"::Comedy\nC::Drama\n', [('A|| "B"', "Comedy"), ("C", "Drama")]),
     "carets.csv": ("english^german\nA dog, no~^Ein Hund\n", [("A dog, no~", "Ein Hund")]),
-    "commented.tsv": ("# by hand\n# 2024\nenglish\tgerman\nA dog\tHund\n", [("A dog", "Hund")]),
+    "commented.tsv": (
+        "# by hand\n# 2024\nenglish\tgerman\nA dog\tHund\nA\tB\nC\tD\n",
+        [("A dog", "Hund"), ("A", "B"), ("C", "D")],
+    ),
+    "anki.txt": (
+        "#separator:tab\n#html:true\n#columns:Front\tBack\ndog\tHund\ncat\tKatze\nman\tMann\n",
+        [("dog", "Hund"), ("cat", "Katze"), ("man", "Mann")],
+    ),
+    "choice.jsonl": ('{"text": "A", "options": [], "accept": ["x"], "answer": "accept"}\n', [("A", "x")]),
     "trailing_rows.csv": ("id,text,label\n1,A dog,x,\n2,No,y,\n", [("A dog", "x"), ("No", "y")]),
     "twice.csv": ("text,text,label\nA dog,Hund,x\nNo,Nein,y\n", [("A dog", "x"), ("No", "y")]),
     "joined.csv": ("text,label\nA dog,x\ntext,label\nNo,y\n", [("A dog", "x"), ("No", "y")]),
@@ -146,6 +155,44 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [("Ann", "NNP"), ("See", "VB")],
     ),
     "docstart.txt": ("-DOCSTART- -X- -X-\n\nEU NNP B-NP\nsays VBZ -X-\n\n", [("EU says", "B-NP -X-")]),
+    "atis.iob": (
+        "BOS hi EOS\tO O greeting\nBOS to EOS\tO B-x y\n",
+        [("BOS hi EOS", "O O greeting"), ("BOS to EOS", "O B-x y")],
+    ),
+    "behind.txt": ("a dog __label__x\nno __label__y\n", [("a dog", "x"), ("no", "y")]),
+    "trec.label": (
+        "".join(f"{'HUM:ind' if n % 2 else 'LOC:city'} Who {n} ?\n" for n in range(4)),
+        [(f"Who {n} ?", "HUM:ind" if n % 2 else "LOC:city") for n in range(4)],
+    ),
+    "cmudict-0.7b": (";;; # CMU\nA  AH0\nABACK  AH0 B # x\n", [("A", "AH0"), ("ABACK", "AH0 B")]),
+    "sigmorphon2016": (
+        "go\tpos=V,tense=PST\twent\nbe\tpos=V\tbe\n",
+        [("go pos=V,tense=PST", "went"), ("be pos=V", "be")],
+    ),
+    "nested.jsonl": ('{"id": 1, "text": {"en": "A dog", "de": "Hund"}}\n', [("A dog", "Hund")]),
+    "regions.tmx": (
+        '<tmx version="1.4"><body><tu><tuv xml:lang="en-US"><seg>A</seg></tuv>'
+        '<tuv xml:lang="de"><seg>B</seg></tuv></tu>'
+        '<tu><tuv xml:lang="EN-GB"><seg>C</seg></tuv><tuv xml:lang="de"><seg>D</seg></tuv></tu></body></tmx>',
+        [("A", "B"), ("C", "D")],
+    ),
+    "portugal.tmx": (
+        '<tmx version="1.4"><body><tu><tuv xml:lang="pt-PT"><seg>A</seg></tuv>'
+        '<tuv xml:lang="pt-BR"><seg>B</seg></tuv></tu></body></tmx>',
+        [("A", "B")],
+    ),
+    "decimal.csv": (
+        "text;score\nA;0,5\nB;1,5\nC;2,5\nD;3,5\n",
+        [("A", "0,5"), ("B", "1,5"), ("C", "2,5"), ("D", "3,5")],
+    ),
+    "separated.csv": ("sep=;\ntext;label\nA;x\nB;y\nC;z\n", [("A", "x"), ("B", "y"), ("C", "z")]),
+    "wikipron.tsv": ("dog\td ɒ g\ncat\tk æ t\n", [("dog", "d ɒ g"), ("cat", "k æ t")]),
+    "ipa.tsv": ("word\tphones\ndog\td ɒ g\ncat\tk æ t\n", [("dog", "d ɒ g"), ("cat", "k æ t")]),
+    "sorted.csv": ("text,category\nA,x\nB,x\nC,x\nD,x\n", [("A", "x"), ("B", "x"), ("C", "x"), ("D", "x")]),
+    "counts.csv": (
+        ",count,class,tweet\n0,3,2,A\n1,3,1,B\n2,4,1,C\n3,4,1,D\n",
+        [("A", "2"), ("B", "1"), ("C", "1"), ("D", "1")],
+    ),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -201,6 +248,8 @@ def test_running_text_whose_paragraphs_end_alike_has_no_words_in_lines(tmp_path:
         ("a.A3.final", "# Sentence pair (1) source length 2 target length 1 alignment score : 0.1\nA\n", "GIZA"),
         ("naacl.wa", "1 1 1 S\n1 2 2 P\n", "links of words"),
         ("pharaoh", "0-0 1-1\n0-0 1?2\n", "links of words"),
+        ("single", "0-0\n\n0-0 1-1\n", "links of words"),
+        ("weather.arff", "% A comment\n\n@RELATION weather\n@attribute text string\n", "is ARFF: export it as CSV"),
     ],
 )
 def test_what_holds_no_rows_of_texts_is_named(name: str, content: str, problem: str, tmp_path: Path) -> None:
@@ -216,6 +265,63 @@ def test_what_holds_no_rows_of_texts_is_named(name: str, content: str, problem: 
     else:
         with pytest.raises(DataError, match=problem):
             list(read_pairs(CorpusConfig.model_validate({**keys, "source": None})))
+
+
+TABLE = [("english", "german"), ("a dog", "ein Hund"), ("two cats", "zwei Katzen"), ("the old man", "der alte Mann")]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("".join(f"{english:15}{german}\n" for english, german in TABLE), r"fixed width: .*pandas\.read_fwf"),
+        ("Unit 3\n" + "".join(f"{english},{german}\n" for english, german in TABLE), r"a line above .*\(Unit 3\)"),
+        ("Unit 3\n\nA\n" + "".join(f"{a};{b}\n" for a, b in TABLE), "2 lines above the table"),
+        ("Unit 3\t\n\t\n" + "".join(f"{a}\t{b}\n" for a, b in TABLE), "a line above the table"),
+        ("| english | german |\n|:--|---|\n| a | b |\n", "is a table of Markdown: make TSV of it, as by sed"),
+        ("english,german\r\r\na,b\r\r\n", "end in CR CR LF"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_tables_of_another_layout_are_named(name: str, content: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, newline="")
+    with pytest.raises(DataError, match=problem):
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path / name)}))
+    keys = {"format": name[2:], "path": str(tmp_path / name), "source": "english", "target": "german"}
+    if "\t\n" not in content or name == "a.tsv":
+        with pytest.raises(DataError, match=problem):
+            list(read_pairs(CorpusConfig.model_validate(keys)))
+
+
+def test_what_is_done_with_a_table_of_another_layout_makes_one_that_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("".join(f"| {a} | {b} |\n" for a, b in [TABLE[0], ("---", ":-:"), *TABLE[1:]]))
+    with pytest.raises(DataError) as error:
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path / "a.md")}))
+    command = str(error.value).partition("as by ")[2].replace("FILE", str(tmp_path / "a.md"))
+    (tmp_path / "a.tsv").write_text(subprocess.run(command, shell=True, capture_output=True, text=True).stdout)
+    assert list(read_pairs(corpus(advised(tmp_path / "a.tsv", source="english", target="german")))) == TABLE[1:]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["hello,\nthe world,die Welt\na dog,ein Hund\n", "yes\na,b\n", "a | b\nc | d\n", "a dog\n" * 5, "---\n" * 5],
+)
+def test_a_table_with_a_cell_missing_has_no_title(content: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    assert advised(tmp_path / "a.csv").startswith('{ format = "csv"')
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a", "a.txt"])
+def test_a_file_in_another_encoding_is_named_before_its_columns(name: str, tmp_path: Path) -> None:
+    """Columns by number were advised: the header was not read."""
+    (tmp_path / name).write_bytes("english\tgerman\na puppy\tein Hündchen\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"line 2, byte 14: not UTF-8 .*iconv -f ENCODING -t UTF-8 FILE"):
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path / name)}))
+
+
+def test_a_table_sorted_by_its_labels_has_a_column_of_labels(tmp_path: Path) -> None:
+    """Its first rows are of one class, which was taken for a column of no use."""
+    (tmp_path / "a.csv").write_text("".join(f'"Text {n}, or so",{"pos" if n < 400 else "neg"}\n' for n in range(800)))
+    assert advised(tmp_path / "a.csv").endswith("source = 0, target = 1 }")
 
 
 def test_a_single_row_is_one(tmp_path: Path) -> None:
@@ -235,11 +341,18 @@ def test_a_table_of_whole_sentences_is_none_of_words(tmp_path: Path) -> None:
 def test_a_first_row_that_may_be_data_is_answered_with_both(tmp_path: Path) -> None:
     file = tmp_path / "a.tsv"
     file.write_text("dog\tHund\ncat\tKatze\n", "utf-8")
-    assert advised(file).endswith('target = "Hund" }, or source = 0, target = 1 if its first row is not a header')
-    file.write_text("dog;Hund;\ncat;Katze;\n", "utf-8")
-    assert advised(file.rename(tmp_path / "a.csv")).endswith(
+    assert advised(file).endswith(
+        'source = 0, target = 1 }, or source = "dog", target = "Hund" if its first row is a header'
+    )
+    assert advised(file, source="dog", target="Hund").endswith(
         "or source = 0, target = 1 if its first row is not a header"
     )
+    file.write_text("dog;Hund;\ncat;Katze;\n", "utf-8")
+    assert advised(file.rename(tmp_path / "a.csv")).endswith(
+        'source = 0, target = 1 }, or source = "dog", target = "Hund" if its first row is a header'
+    )
+    file.write_text("en\tde\nA dog.\tEin Hund.\n", "utf-8")
+    assert advised(file).endswith('target = "de" }, or source = 0, target = 1 if its first row is not a header')
     file.write_text("id\ten\tde\n1\tA dog.\tEin Hund.\n", "utf-8")
     assert 'source = "en", target = "de" }, or source = 1, target = 2 if' in advised(file, source="en", target="de")
 
@@ -267,14 +380,9 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     assert list(read_pairs(corpus(advised(tmp_path / "opus.parquet")))) == [("A", "B")]
     for name in ("a.parquet", "b"):
         assert list(read_pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
-    for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
+    for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"'}.items():
         (tmp_path / name).write_bytes(b"\xff\1{")
         assert f"format = {said}, path" in advised(tmp_path / name)
-    (tmp_path / "d").write_bytes(b"\xff{")
-    assert advised(tmp_path / "d").endswith(
-        'target = "OTHER" }, where line i of OTHER is the translation of line i, or '
-        f'{{ source = "none", target = "{tmp_path / "d"}" }} for texts alone'
-    )
     (tmp_path / "numbered.txt").write_text("1 one\n2 two\n3 three\n")
     assert "OTHER" in advised(tmp_path / "numbered.txt")
     assert advised(tmp_path / "numbered.txt", source=None, target="text") == (

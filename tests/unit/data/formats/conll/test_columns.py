@@ -1,6 +1,7 @@
 """A word a line with labels in columns: CoNLL-2003 and its like, and the schemes of their tags."""
 
 import random
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,24 @@ def test_breaks_are_shown(tmp_path: Path) -> None:
     assert text == (
         "its tags are IOB2, with 1 invalid transition, the first in line 4: the beginning of the sentence to I-LOC"
     )
+
+
+@pytest.mark.parametrize("spelling", ["PER-B", "B_PER", "b-per"])
+def test_tags_in_another_spelling_are_named_with_what_writes_them(spelling: str, tmp_path: Path) -> None:
+    def spell(tag: str) -> str:
+        letter, _, kind = tag.partition("-")
+        parts = {"PER-B": f"{kind}-{letter}", "B_PER": f"{letter}_{kind}", "b-per": tag.lower()}
+        return parts[spelling] if kind or spelling == "b-per" else tag
+
+    rows = [("Ann", "B-PER"), ("o", "O"), ("", ""), ("b-per", "B-X_Y"), ("X", "I-X_Y"), ("O", "O")]
+    file = tmp_path / "a"
+    text = "".join(f"{word} {spell(tag)}\n" if word else "\n" for word, tag in rows)
+    (remark,) = said(file, text)
+    assert remark.startswith(f"its labels seem to be tags ({spelling}), whose spans entity_f1 does not find: B-PER is")
+    command = remark.partition("written by ")[2].replace("FILE", str(file))
+    mended = subprocess.run(command, shell=True, capture_output=True, text=True).stdout
+    assert mended == "".join(f"{word} {tag}\n" if word else "\n" for word, tag in rows)
+    assert said(file, text + "\nof IN\n") == []
 
 
 def test_random_spans_in_each_scheme_have_no_breaks() -> None:
@@ -297,6 +316,14 @@ def test_sentences_of_words_with_their_labels_are_named(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"its lines are sentences of words with their labels .*: write a word and"):
             read(tmp_path / "a", text)
     assert read(tmp_path / "a", "1/2 NN B-X\nb/c NN O\n") == [("1/2 b/c", "B-X O")]
+
+
+def test_sentences_with_their_tags_behind_a_tab_are_named(tmp_path: Path) -> None:
+    """Each was one word, and all of them one sentence."""
+    text = "BOS to boston EOS\tO O B-city flight\nBOS hi EOS\tO O greeting\n"
+    with pytest.raises(DataError, match='its lines are sentences with their tags: set format = "tsv", source = 0'):
+        read(tmp_path / "a", text)
+    assert read(tmp_path / "a", "New York\tB-LOC\nis\tO\n") == [("New York is", "B-LOC O")]
 
 
 def test_a_tab_behind_every_word_is_no_column(tmp_path: Path) -> None:

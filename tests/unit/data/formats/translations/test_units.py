@@ -85,6 +85,20 @@ def read(path: Path, content: str | bytes, **keys: Any) -> list[tuple[str, str]]
     return list(read_pairs(CorpusConfig.model_validate({"path": str(path), **keys})))
 
 
+def test_several_texts_in_a_language_are_counted(tmp_path: Path) -> None:
+    """The others were left out without a word."""
+    units = '<tuv xml:lang="en-US"><seg>A</seg></tuv><tuv xml:lang="de-DE"><seg>B</seg></tuv>'
+    other = '<tuv xml:lang="de-AT"><seg>C</seg></tuv>'
+    content = f"<tmx version='1.4'><body><tu>{units}{other}</tu><tu>{units}</tu></body></tmx>"
+    file = tmp_path / "a.tmx"
+    with collect_remarks() as remarks:
+        assert read(file, content, format="tmx", source="en", target="de") == [("A", "B")] * 2
+    assert list(remarks) == [f"{file}: 1 segment has several texts in a language, of which the first is read"]
+    with collect_remarks() as remarks:
+        read(file, content, format="tmx", source="en", target="de-DE")
+    assert not remarks
+
+
 def test_a_translation_memory(tmp_path: Path) -> None:
     file, of_tmx = tmp_path / "a.tmx", {"format": "tmx", "source": "en", "target": "de"}
     whole = [("A dog.", "Ein Hund & mehr."), ("Two", "zwo"), ("empty", "")]

@@ -1,0 +1,103 @@
+"""The format of a file whose name does not say it, by its first lines; and files that are no texts or tables."""
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from tfm.data.corpora.catalogs import catalog_problem
+from tfm.data.corpora.delimited import has_usual_names
+from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem, page_problem, utterance_ids_problem
+from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED
+from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem
+from tfm.data.corpora.tables.lines import find_long_delimiter
+from tfm.data.errors import ExportableFileError
+from tfm.data.formats.conll.layout import (
+    COMMENT_MARK,
+    DOCUMENT_BEGIN,
+    DOCUMENT_START,
+    detect_layout,
+)
+from tfm.data.formats.conllu import NUM_COLUMNS
+from tfm.data.formats.fasttext import LABEL_PREFIX, is_pronunciation
+from tfm.data.lines import open_lines, open_maybe_compressed
+
+TAG_PATTERN = re.compile(r"(?:[BIESLUM]-\S+|O)")
+CLASS_PATTERN = re.compile(r"([0-9]|[A-Z]{2,}:[A-Za-z]+) [^\t]*\Z")
+MARKS = (COMMENT_MARK, DOCUMENT_START)
+MAX_LINES_SAMPLED, MAX_COLUMNS_BY_SPACES = 50, 3
+
+
+def check_layout(path: Path) -> None:
+    """Raise ExportableFileError if a table is not laid out by delimiters, or has a title above it."""
+    lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
+    problem = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines, has_usual_names)
+    if problem is not None:
+        raise ExportableFileError(problem, file=path)
+
+
+def detect_content_format(path: Path) -> str:
+    with open_maybe_compressed(path) as stream:
+        head = stream.read(200).lstrip(b"\xef\xbb\xbf \r\n\t")
+    if head.startswith(b"<") and (match := re.search(rb"<(tmx|xliff)[\s>]", head)) is not None:
+        return match[1].decode()
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
+    first = lines[:MAX_LINES_READ]
+    problems = (markup_problem, catalog_problem, utterance_ids_problem, page_problem)
+    if (problem := next(filter(None, (find(first) for find in problems)), None)) is not None:
+        raise ExportableFileError(problem, file=path)
+    if head.startswith((b"{", b"[{")):
+        return "jsonl"
+    if (problem := markdown_problem(lines) or fixed_width_problem(lines)) is not None:
+        raise ExportableFileError(problem, file=path)
+    filled = [line for line in lines if line.strip()]
+    if filled and (_have_class_labels(filled) or all(map(is_pronunciation, filled))):
+        return "labelled"
+    if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or has_word_per_line(path):
+        return "conll"
+    rows = [line for line in filled if not line.startswith(COMMENT_MARK)]
+    if rows and all("\t" in line for line in rows):
+        return "tsv"
+    return "csv" if filled and find_long_delimiter(path) is not None else "text"
+
+
+def is_conll_x(path: Path) -> bool:
+    """Whether a file has the ten columns of CoNLL-X, which are those of CoNLL-U: numbers of words and of heads."""
+    words = (line for line in open_lines(path) if line.strip() and not line.startswith(MARKS))
+    rows = [line.split("\t") for line in islice(words, MAX_LINES_SAMPLED)]
+    return bool(rows) and all(len(row) == NUM_COLUMNS and row[0].isdecimal() and row[6].isdecimal() for row in rows)
+
+
+def _have_class_labels(lines: Sequence[str]) -> bool:
+    """Whether the first line begins or ends with fastText's prefix, or each begins with a class and goes on behind a
+    space: a digit, or a name as TREC has them (HUM:ind). Numbered lines do not.
+    """
+    if any(word.startswith(LABEL_PREFIX) for word in (lines[0], lines[0].split()[-1])):
+        return True
+    matches = [CLASS_PATTERN.match(line) for line in lines]
+    classes = {match[1] for match in matches if match is not None}
+    return None not in matches and 2 * len(classes) <= len(lines)
+
+
+def has_word_per_line(path: Path) -> bool:
+    """Whether lines have as many columns, and the last is tags of entities, or sentences of words have few labels."""
+    layout = detect_layout(path)
+    lines = list(islice((line for line in open_lines(path) if not line.startswith(MARKS)), MAX_LINES_SAMPLED))
+    cells = [layout.split(line) for line in lines if line.strip()]
+    if layout.width < 2 or not cells or any(len(each) != layout.width for each in cells):
+        return False
+    labels = [each[-1] for each in cells[int(layout.is_headed) :]]
+    if all(TAG_PATTERN.fullmatch(label) for label in labels):
+        return True
+    text = "\n".join(line.strip() for line in lines).strip("\n")
+    has_words = not any(re.search(r"\s", cell.strip()) for each in cells for cell in each)
+    is_narrow = layout.is_tabbed or layout.width <= MAX_COLUMNS_BY_SPACES
+    return (
+        "\n\n" in text
+        and is_narrow
+        and has_words
+        and len(labels) >= MIN_ROWS_JUDGED
+        and 2 * len({*labels}) <= len(labels)
+    )

@@ -1,0 +1,91 @@
+"""Tables that are laid out otherwise than by a delimiter, or have a title above them: named, and not read."""
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+
+MARKDOWN_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
+MIN_LINES_JUDGED, MAX_TITLES = 4, 5
+DELIMITER_PATTERN = re.compile(r"[,;|\t]")
+TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
+"""A first line of one cell, behind which others may be empty; commas may be in it."""
+TITLED_DELIMITERS = ("\t", ";", "|", ",")
+
+
+def layout_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], bool]) -> str | None:
+    """Why lines are no table of cells between delimiters from its header on; None if they may be one.
+
+    Args:
+        lines: the first of a file.
+        has_names: whether cells are usual names of columns, by which a title with empty cells behind it is known.
+    """
+    problem = markdown_problem(lines) or title_problem(lines, has_names)
+    if problem is not None or (lines and DELIMITER_PATTERN.search(lines[0])):
+        return problem
+    return fixed_width_problem(lines)
+
+
+def markdown_problem(lines: Sequence[str]) -> str | None:
+    """Why lines are no table of cells between delimiters, but one of Markdown; None if they are not.
+
+    lines: the first of a file.
+    """
+    table = [line for line in lines if line.strip()]
+    if len(table) < 2 or "|" not in table[0] or "|" not in table[1] or not MARKDOWN_RULE.fullmatch(table[1]):
+        return None
+    remedy = r"sed -E '/^[|: -]+$/d; s/^ *\| *//; s/ *\| *$//; s/ +\| +/\t/g' FILE"
+    return f"is a table of Markdown: make TSV of it, as by {remedy}"
+
+
+def fixed_width_problem(lines: Sequence[str]) -> str | None:
+    """Why lines are no table of cells between delimiters: each cell begins at the same place in all of them, behind
+    spaces. None if they do not.
+
+    lines: the first of a file.
+    """
+    rows = [line for line in lines if line.strip()]
+    if len(rows) < MIN_LINES_JUDGED or any("\t" in row or row[0] == " " for row in rows):
+        return None
+    for place in range(2, min(map(len, rows))):
+        gaps = [row[place - 1] == " " != row[place] for row in rows]
+        if all(gaps) and 2 * sum(row[place - 2] == " " for row in rows) > len(rows):
+            return "has columns of fixed width: make CSV of it, as by pandas.read_fwf(FILE).to_csv(OUT, index=False)"
+    return None
+
+
+def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], bool]) -> str | None:
+    """Why the first line is not that of a table: it and perhaps others have one cell, and all behind them several, as
+    many in each. None if it is one.
+
+    Args:
+        lines: the first of a file.
+        has_names: whether cells are usual names of columns, by which a title with empty cells behind it is known.
+    """
+    if lines and (TITLE_PATTERN.fullmatch(lines[0].strip()) is None or lines[0].startswith(("sep=", "#"))):
+        return None
+    for mark in TITLED_DELIMITERS:
+        rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=mark) if any(row)]
+        num_titles = next((number for number, row in enumerate(rows) if sum(map(bool, row)) > 1), 0)
+        table = rows[num_titles:]
+        if not 0 < num_titles <= MAX_TITLES or len(table) < MIN_LINES_JUDGED - 1 or len({*map(len, table)}) > 1:
+            continue
+        if len(rows[0]) == 1 or has_names(table[0]):
+            titles = "a line" if num_titles == 1 else f"{num_titles} lines"
+            text = "".join(rows[0])
+            return f"has {titles} above the table ({text:.40}): remove {'that' if num_titles == 1 else 'those'}"
+    return None
+
+
+def table_remark(lines: Sequence[str]) -> str | None:
+    """A remark on a table that is read as a text a line; None if lines seem to be none of a table.
+
+    lines: the first of a file.
+    """
+    filled = [line for line in lines if line.strip()]
+    if len(filled) < MIN_LINES_JUDGED:
+        return None
+    if len({line.count("\t") for line in filled}) == 1 and "\t" in filled[0]:
+        return 'its lines have tabs, as a table has, and are read as texts: format = "tsv" reads columns'
+    if all(line.startswith("{") and line.rstrip().endswith("}") and '":' in line for line in filled):
+        return 'its lines are objects of JSON, and are read as texts: format = "jsonl" reads their values'
+    return None
