@@ -215,7 +215,7 @@ def _configured_unk_token(tokenizer_config: JsonObject) -> str | None:
 
 
 def _build_tokenizer(renumbered: RenumberedTokenizer) -> Tokenizer:
-    return Tokenizer.from_json(json.dumps(renumbered.document))
+    return Tokenizer.from_json(json.dumps(renumbered.document)).without_spelled_control_tokens()
 
 
 def _read_tokenizer_config(folder: Snapshot) -> JsonObject:
