@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tests.huggingface_encoders import made, transformers
 from tests.huggingface_models import our_logits
-from tests.unit.pipeline.model_io.huggingface.test_import import MADE, llama, rows_of, taken
+from tests.unit.pipeline.model_io.huggingface.test_import import MADE, gpt2, llama, rows_of, taken
 from tfm.model.layout import Layout
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -119,3 +119,30 @@ def test_rotary_positions_are_those_of_the_key_that_transformers_reads(changes: 
     with torch.no_grad():
         wanted = model(torch.tensor([[model.config.bos_token_id, *(row[number] for number in ids)]])).logits[0]
     torch.testing.assert_close(our_logits(ours, [], ids)[:, 9:], wanted[:, row[9:]], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_gpt2_has_the_space_before_a_text_that_its_settings_want(wanted: bool, tmp_path: Path) -> None:
+    (folder := tmp_path / "theirs").mkdir()
+    model, _ = gpt2(folder)
+    change_settings(folder, {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": wanted}, "tokenizer_config.json")
+    document = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    document["pre_tokenizer"]["add_prefix_space"] = not wanted
+    (folder / "tokenizer.json").write_text(json.dumps(document), "utf-8")
+    ours, tokenizer = taken(folder), transformers.AutoTokenizer.from_pretrained(folder)
+    row = rows_of(folder, ours, model)
+    for text in ("a dog runs", "Ein Hund", " two"):
+        assert [row[number] for number in ours.source_tokenizer.encode(text)] == tokenizer(text).input_ids
+
+
+def test_a_llama_whose_settings_deny_the_space_of_its_tokenizer_is_refused(tmp_path: Path) -> None:
+    (folder := tmp_path / "theirs").mkdir()
+    llama(folder)
+    document = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    prepend = {"type": "Prepend", "prepend": "\u2581"}
+    (folder / "tokenizer.json").write_text(json.dumps(document | {"normalizer": prepend}), "utf-8")
+    change_settings(folder, {"tokenizer_class": "LlamaTokenizer", "add_prefix_space": True}, "tokenizer_config.json")
+    taken(folder)
+    change_settings(folder, {"add_prefix_space": False}, "tokenizer_config.json")
+    with pytest.raises(DataError, match=r"add_prefix_space = false in tokenizer_config\.json, and its tokenizer\.json"):
+        taken(folder)
