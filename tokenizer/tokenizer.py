@@ -11,7 +11,7 @@ import tokenizers
 from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.foreign.renumbered import read_control_tokens_as_text
+from tfm.tokenizer.foreign.renumbered import cut_spelled_control_tokens, finds_control_tokens
 from tfm.tokenizer.foreign.step_checks import check_steps_bounded
 from tfm.tokenizer.foreign.unnumbered import num_ids, replace_unnumbered_ids_by_unk
 from tfm.tokenizer.labels import find_label_kind
@@ -94,9 +94,9 @@ class Tokenizer:
 
     def without_spelled_control_tokens(self) -> "Tokenizer":
         """Return the same tokenizer, or one that cuts a text that spells a control token, where it found the token."""
-        document = self.document
-        changed = read_control_tokens_as_text(document, self._backend)
-        return self if changed is document else Tokenizer.from_json(json.dumps(changed))
+        if not finds_control_tokens(self._backend):
+            return self
+        return Tokenizer.from_json(json.dumps(cut_spelled_control_tokens(self.document)))
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""

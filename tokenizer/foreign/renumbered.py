@@ -154,17 +154,15 @@ def _make_token(token_id: int, name: str, old_token: Mapping[str, Any] | None) -
     return {**plain, **(old_token or {}), "id": token_id, "content": name, "special": is_special}
 
 
-def read_control_tokens_as_text(document: dict[str, Any], backend: tokenizers.Tokenizer) -> dict[str, Any]:
-    """tokenizer.json whose control tokens are ours, such that no text spells one; as it is if none does.
-
-    Args:
-        document: tokenizer.json.
-        backend: what `tokenizers` makes of it, `encode_special_tokens` set.
-    """
+def finds_control_tokens(backend: tokenizers.Tokenizer) -> bool:
+    """Whether a tokenizer with our control tokens finds one in a text that spells it, though it takes such for text."""
     texts = [text.format(token) for token in SPECIAL_TOKENS for text in ("{}", "a {} b", "a{}b")]
     found = {number for text in texts for number in backend.encode(text, add_special_tokens=False).ids}
-    if not found & ({*range(len(SPECIAL_TOKENS))} - {UNK_ID}):
-        return document
+    return bool(found & ({*range(len(SPECIAL_TOKENS))} - {UNK_ID}))
+
+
+def cut_spelled_control_tokens(document: Mapping[str, Any]) -> dict[str, Any]:
+    """tokenizer.json whose control tokens are ours, such that no text spells one."""
     model = document["model"]
     if not _finds_whole_pieces(model):
         return {**document, "model": {**model, "merges": _merges_without(model, {*SPECIAL_TOKENS})}}
