@@ -11,6 +11,7 @@ import tokenizers
 from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.foreign.renumbered import cut_spelled_control_tokens, finds_control_tokens
 from tfm.tokenizer.foreign.step_checks import check_steps_bounded
 from tfm.tokenizer.foreign.unnumbered import num_ids, replace_unnumbered_ids_by_unk
 from tfm.tokenizer.labels import find_label_kind
@@ -90,6 +91,12 @@ class Tokenizer:
         other = copy.copy(self)
         other.original_ids = tuple(original_ids)
         return other
+
+    def without_spelled_control_tokens(self) -> "Tokenizer":
+        """Return the same tokenizer, or one that cuts a text that spells a control token, where it found the token."""
+        if not finds_control_tokens(self._backend):
+            return self
+        return Tokenizer.from_json(json.dumps(cut_spelled_control_tokens(self.document)))
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""

@@ -1,7 +1,6 @@
 """A tokenizer's file: which one a folder has, and which form it is in, told from its content."""
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from tfm.data.foreign_tokenizers.forms import (
     is_vocabulary,
 )
 from tfm.data.foreign_tokenizers.received_folder import PretrainedFolder
-from tfm.data.foreign_tokenizers.vocabularies import vocabulary_problem
+from tfm.data.foreign_tokenizers.vocabularies import unsupported_file_problem, vocabulary_problem
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.tokenizer.config import TokenizerConfig
@@ -34,8 +33,6 @@ TOKENIZER_FILE_NAMES = (
 )
 """Files with the tokenizer of a folder, by preference; else the only file with one of `TOKENIZER_FILE_ENDINGS`."""
 TOKENIZER_FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
-KERAS_TOKENIZER_START = re.compile(rb'\s*"?\s*\{\s*\\*"class_name\\*":\s*\\*"Tokenizer\b')
-"""How a file of `Tokenizer.to_json()` begins: an object, or a JSON text that holds it."""
 
 
 def find_tokenizer_source(config: TokenizerConfig) -> TokenizerSource:
@@ -85,16 +82,10 @@ def _locate_file(path: Path) -> tuple[PretrainedFolder, str]:
 
 def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: PretrainedFolder) -> str:
     """Return the form of a file. Raises DataError if it has none that is known."""
-    if data.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")):
-        raise DataError("is compressed: unpack it, and give the file in it", file=file)
     if data[:1] == b"\n" and b"\x15" in data[:2000]:
         return "sentencepiece"
-    if KERAS_TOKENIZER_START.match(data):
-        raise DataError(
-            "is a tokenizer of Keras: counts of words, without pieces or control tokens: train one on the same text "
-            "(`tfm tokenize --kind word`)",
-            file=file,
-        )
+    if (problem := unsupported_file_problem(data)) is not None:
+        raise DataError(problem, file=file)
     if data.lstrip()[:1] == b"{" or (name.endswith(".json") and data.strip()):
         try:
             document = parse_json(data)

@@ -27,7 +27,13 @@ from tfm.tokenizer.foreign.codes import (
 )
 from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
 from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_model_ids, parse_sentencepiece_model
-from tfm.tokenizer.foreign.tiktoken import build_tekken_json, build_tiktoken_json, choose_pattern, read_ranks
+from tfm.tokenizer.foreign.tiktoken import (
+    PATTERN_BY_SIZE,
+    build_tekken_json,
+    build_tiktoken_json,
+    choose_pattern,
+    read_ranks,
+)
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
 from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
@@ -119,6 +125,11 @@ def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[J
         **_read_checked_settings(source, WORDPIECE_CLASSES, len(lines)),
     }
     unknown = tokenizer_config["unk_token"] = config.unk_token or tokenizer_config.get("unk_token") or "[UNK]"
+    if "<unk>" in lines and unknown not in lines and not any(line.startswith("##") for line in lines):
+        raise ValueError(
+            "it is a list of words or pieces, a line each, as JoeyNMT's and OpenNMT's vocabularies, and does not say "
+            "how texts are cut: give the codes or the .model, or learn one of words (`tfm tokenize --kind word`)"
+        )
     if unknown not in lines:
         raise ValueError(
             f"it is a list of pieces, a line each, as BERT's vocab.txt, and lacks {unknown}: name the piece for "
@@ -133,6 +144,11 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
         models = sorted(each.name for each in source.file.parent.glob("*.spm"))
         if models:
             raise ValueError(f"it numbers the pieces of SentencePiece models, as Marian's: give {' or '.join(models)}")
+        if source.form == VOCAB_FILE and not {*byte_level_alphabet()} <= source.document.keys():
+            raise ValueError(
+                "it numbers words or pieces, as Sockeye's and Nematus's vocabularies, and does not say how texts are "
+                "cut: give the codes or the .model that cut them"
+            )
         raise ValueError(f"it is one of the two files {VOCAB_FILE} and {MERGES_FILE}: put {other} beside it")
     data = read_bounded_file(
         source.companions[other], displayed_path=source.file.parent / other, max_bytes=MAX_TOKENIZER_FILE_BYTES
@@ -142,6 +158,11 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
     if not is_vocabulary(vocab):
         raise ValueError(f"{VOCAB_FILE} has not a number for each piece")
     tokenizer_config = _read_checked_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
+    if "tokenizer_class" not in tokenizer_config and (name := PATTERN_BY_SIZE.get(len(vocab), "gpt2")) != "gpt2":
+        raise ValueError(
+            f"it has {len(vocab):,} pieces, as {name} has, which cuts texts by another pattern than GPT-2: load it "
+            "with transformers, save it, and give the tokenizer.json that this writes"
+        )
     if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_level_alphabet(), " "}:
         raise ValueError(f"{MERGES_FILE} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):

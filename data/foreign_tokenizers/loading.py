@@ -64,6 +64,7 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     is_ours = [pieces.get(number) for number in range(len(SPECIAL_TOKENS))] == [*SPECIAL_TOKENS]
     if is_ours and not tokens_by_role:
         tokenizer = Tokenizer.from_json(json.dumps({**document, "post_processor": None}))
+        tokenizer = tokenizer.without_spelled_control_tokens()
         if (file := source.companions.get(ORIGINAL_IDS_FILE)) is not None:  # one of ours that was taken before
             ids = load_original_ids(file.parent, source.file.name, tokenizer.vocab_size)
             tokenizer = tokenizer.with_original_ids(ids)

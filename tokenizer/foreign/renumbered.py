@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import tokenizers
+
 from tfm.tokenizer.special import BOS, BOS_ID, EOS, EOS_ID, PAD, SPECIAL_TOKENS, UNK, UNK_ID
 
 MODELS_WITHOUT_MERGES = ("Unigram", "WordPiece", "WordLevel")
@@ -126,14 +128,18 @@ def _renumber_document(
         model["vocab"] = {new_names[new]: new for new in of_model}
     if "unk_token" in model:
         model["unk_token"] = UNK
+    if "merges" in model:
+        pieces = document_pieces(document)
+        of_roles = {pieces.get(rows[new]) for new in range(len(SPECIAL_TOKENS)) if new not in unmapped_ids}
+        special = {each["content"] for each in added.values() if each["special"]}
+        model["merges"] = _merges_without(model, special | of_roles)
     tokens = [
         _make_token(new, new_names[new], added.get(rows[new]) if new not in unmapped_ids else None)
         for new in range(len(rows))
         if new < len(SPECIAL_TOKENS) or rows[new] in added or new > last
     ]
-    needs_split = model["type"] in MODELS_WITHOUT_MERGES or model.get("ignore_merges")
     before = document.get("pre_tokenizer")
-    if needs_split:
+    if _finds_whole_pieces(model):
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
         before = split_spelled_control_tokens(
             before, {*SPECIAL_TOKENS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
@@ -146,6 +152,34 @@ def _make_token(token_id: int, name: str, old_token: Mapping[str, Any] | None) -
     is_special = old_token is None or token_id < len(SPECIAL_TOKENS) or old_token["special"]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return {**plain, **(old_token or {}), "id": token_id, "content": name, "special": is_special}
+
+
+def finds_control_tokens(backend: tokenizers.Tokenizer) -> bool:
+    """Whether a tokenizer with our control tokens finds one in a text that spells it, though it takes such for text."""
+    texts = [text.format(token) for token in SPECIAL_TOKENS for text in ("{}", "a {} b", "a{}b")]
+    found = {number for text in texts for number in backend.encode(text, add_special_tokens=False).ids}
+    return bool(found & ({*range(len(SPECIAL_TOKENS))} - {UNK_ID}))
+
+
+def cut_spelled_control_tokens(document: Mapping[str, Any]) -> dict[str, Any]:
+    """tokenizer.json whose control tokens are ours, such that no text spells one."""
+    model = document["model"]
+    if not _finds_whole_pieces(model):
+        return {**document, "model": {**model, "merges": _merges_without(model, {*SPECIAL_TOKENS})}}
+    return {**document, "pre_tokenizer": split_spelled_control_tokens(document.get("pre_tokenizer"), SPECIAL_TOKENS)}
+
+
+def _finds_whole_pieces(model: Mapping[str, Any]) -> bool:
+    return model["type"] in MODELS_WITHOUT_MERGES or bool(model.get("ignore_merges"))
+
+
+def _merges_without(model: Mapping[str, Any], control: Collection[str | None]) -> list[list[str]]:
+    """The merges of a model but those that make a control token, as they do if texts with such were learned from, or
+    that go on from one."""
+    prefix = model.get("continuing_subword_prefix") or ""
+    merges = [each.split(" ") if isinstance(each, str) else each for each in model["merges"]]
+    names = {*control}
+    return [each for each in merges if names.isdisjoint((*each, each[0] + each[-1].removeprefix(prefix)))]
 
 
 def split_spelled_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:

@@ -47,6 +47,7 @@ PATTERN_BY_SIZE = {
     50_280: "p50k_base",
     100_256: "cl100k_base",
     199_998: "o200k_base",
+    200_000: "o200k_base",
     128_000: "llama3",
     151_643: "qwen",
 }

@@ -120,7 +120,7 @@ def read_rotary_config(settings: JsonObject) -> JsonObject:
 
     Raises ValueError for positions that turn in another way than those of tfm.
     """
-    said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
+    said = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
     kind = said.get("rope_type", said.get("type", "default"))
     for each in (said, settings):
         require_settings(each, partial_rotary_factor=1.0)
@@ -168,9 +168,12 @@ def standardize_state_dict(settings: JsonObject, state_dict: StateDict) -> State
     """Add the weights that a file leaves out: the table of the output, and biases, which most models do not have."""
     state_dict = add_output_weight(state_dict, TOKEN_EMBEDDING)
     for name, each in list(state_dict.items()):
-        has_bias = settings.get("attention_bias" if ".self_attn." in name else "mlp_bias")
-        if name.endswith("_proj.weight") and not has_bias:
-            state_dict.setdefault(name.removesuffix("weight") + "bias", torch.zeros(len(each)))
+        key = "attention_bias" if ".self_attn." in name else "mlp_bias"
+        if name.endswith("_proj.weight") and not settings.get(key):
+            bias = name.removesuffix("weight") + "bias"
+            if bias in state_dict:
+                raise ValueError(f"{key} is not true in config.json, so that transformers leaves out {bias}")
+            state_dict[bias] = torch.zeros(len(each))
     return state_dict
 
 

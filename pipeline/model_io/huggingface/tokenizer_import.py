@@ -76,11 +76,29 @@ def read_tokenizers(folder: Snapshot, settings: JsonObject, size: int) -> Import
         raise DataError(problem, file=folder.folder)
     document = _restore_tokenizer_document(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
-    document = add_model_type(document)
-    unknown = _configured_unk_token(_read_tokenizer_config(folder)) or document["model"].get("unk_token") or UNK
+    tokenizer_config = _read_tokenizer_config(folder)
+    document = _set_prefix_space(add_model_type(document), tokenizer_config)
+    unknown = _configured_unk_token(tokenizer_config) or document["model"].get("unk_token") or UNK
     found = renumber(document, _control_token_ids(settings, document_pieces(document), unknown), size)
     tokenizer = _build_tokenizer(found)
     return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
+
+
+def _set_prefix_space(document: JsonObject, tokenizer_config: JsonObject) -> JsonObject:
+    """tokenizer.json with the space before a text that its settings want, which count more in transformers.
+
+    Raises ValueError if a Llama's would have to be cut in another way.
+    """
+    kind, wanted = str(tokenizer_config.get("tokenizer_class")), tokenizer_config.get("add_prefix_space")
+    step = document.get("pre_tokenizer") or {}
+    if kind.removesuffix("Fast") == "GPT2Tokenizer" and step.get("type") == "ByteLevel":
+        return {**document, "pre_tokenizer": {**step, "add_prefix_space": bool(wanted)}}
+    if kind.removesuffix("Fast") == "LlamaTokenizer" and wanted is False:
+        steps = [document.get("normalizer") or {}, step]
+        steps += [inner for each in steps for inner in each.get("normalizers", each.get("pretokenizers", []))]
+        if any(each.get("type") == "Prepend" or each.get("prepend_scheme", "never") != "never" for each in steps):
+            raise ValueError("add_prefix_space = false in tokenizer_config.json, and its tokenizer.json adds a space")
+    return document
 
 
 def _restore_tokenizer_document(document: JsonObject, settings: JsonObject) -> JsonObject:
@@ -215,7 +233,7 @@ def _configured_unk_token(tokenizer_config: JsonObject) -> str | None:
 
 
 def _build_tokenizer(renumbered: RenumberedTokenizer) -> Tokenizer:
-    return Tokenizer.from_json(json.dumps(renumbered.document))
+    return Tokenizer.from_json(json.dumps(renumbered.document)).without_spelled_control_tokens()
 
 
 def _read_tokenizer_config(folder: Snapshot) -> JsonObject:

@@ -150,9 +150,9 @@ def standardize_state_dict(
         state_dict = {head.classes: state_dict[family.word_embeddings], **state_dict}
         hidden = settings.get("tfm", {}).get(MASK_TOKEN_ID_KEY)
         if head.bias is not None:
-            twin = state_dict.pop(_tied_bias_name(head.bias), None)
-            state_dict = {head.bias: torch.zeros(len(state_dict[head.classes])) if twin is None else twin, **state_dict}
-            state_dict[head.bias] = state_dict[head.bias][:hidden]
+            bias = state_dict.pop(_tied_bias_name(head.bias), state_dict.get(head.bias))  # of two, the layer's own
+            bias = torch.zeros(len(state_dict[head.classes])) if bias is None else bias
+            state_dict[head.bias] = bias[:hidden]
         state_dict |= {name: state_dict[name][:hidden] for name in (family.word_embeddings, head.classes)}
     elif not has_tfm_labels(settings) and head.bias is not None:
         state_dict[head.classes] = torch.cat(

@@ -55,7 +55,7 @@ def read_encoder_tokenizers(
     rows = made.rows
     if hidden is None and rows[: len(SPECIAL_TOKENS)] == [*range(len(SPECIAL_TOKENS))] and PAD in roles:
         rows[PAD_ID], rows[roles[PAD]] = rows[roles[PAD]], rows[PAD_ID]  # called as ours, but hidden pieces are not
-    source = Tokenizer.from_json(json.dumps(made.document))
+    source = Tokenizer.from_json(json.dumps(made.document)).without_spelled_control_tokens()
     target = source if kind is None else make_label_tokenizer(read_label_names(settings, kind), kind)
     return ImportedTokenizers(source, target, rows, made.unmapped_ids), before is not None
 

@@ -15,6 +15,9 @@ TOKENIZER_CLASSES = {
     "roberta-prelayernorm": "RobertaTokenizer",
 }
 """The tokenizer of a model whose folder names none."""
+SAME_CLASSES = dict.fromkeys(("DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer"), "BertTokenizer")
+SAME_CLASSES |= dict.fromkeys(("BartTokenizer", "LongformerTokenizer", "LEDTokenizer"), "RobertaTokenizer")
+"""By another name of a class the one of `TOKENIZER_CLASSES`."""
 
 
 def read_tokenizer_document(folder: Snapshot, settings: JsonObject, tokenizer_config: JsonObject) -> JsonObject:
@@ -34,9 +37,11 @@ def read_tokenizer_document(folder: Snapshot, settings: JsonObject, tokenizer_co
     kind = str(
         tokenizer_config.get("tokenizer_class") or TOKENIZER_CLASSES.get(settings.get("model_type", ""))
     ).removesuffix("Fast")
+    kind = SAME_CLASSES.get(kind, kind)
     of_kind = {
         "BertTokenizer": (BERT_CONTROL_TOKENS, bert_components),
         "RobertaTokenizer": (ROBERTA_CONTROL_TOKENS, byte_level_components),
+        "GPT2Tokenizer": ({}, byte_level_components),
     }.get(kind)
     if of_kind is not None:
         for key, token in of_kind[0].items():

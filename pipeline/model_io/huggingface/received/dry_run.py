@@ -43,6 +43,9 @@ def check_weights(received: Snapshot, settings: JsonObject, model_class: Hugging
     """
     found = _empty_weights(received)
     given = sum(each.numel() for each in found.values())
+    output = model_class.tables[-1]
+    if len(model_class.tables) > 1 and settings.get("tie_word_embeddings") is False and output not in found:
+        raise ValueError(f"it has no {output}, and tie_word_embeddings = false, so that the output has its own table")
     size = _num_embedding_rows(found, settings, model_class)
     check_token_ids(settings, size, received.folder / CONFIG_FILE)
     check_token_ids(received.read_document(GENERATION_CONFIG_FILE), size, received.folder / GENERATION_CONFIG_FILE)

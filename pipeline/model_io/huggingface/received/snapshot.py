@@ -52,14 +52,14 @@ class Snapshot(PretrainedFolder):
 
     def _find_weight_files(self) -> Iterator[tuple[str, Path]]:
         """The files of the weights by name."""
-        if self.has_file(WEIGHTS_INDEX_FILE):
+        if self.has_file(WEIGHTS_FILE):  # before an index beside it, as transformers does
+            yield WEIGHTS_FILE, self.locate_file(WEIGHTS_FILE)
+        elif self.has_file(WEIGHTS_INDEX_FILE):
             weight_map = self.read_document(WEIGHTS_INDEX_FILE).get("weight_map")
             if not isinstance(weight_map, dict) or not weight_map:
                 raise DataError("has no weight_map of names and files", file=self.folder / WEIGHTS_INDEX_FILE)
             names = [*dict.fromkeys(name if isinstance(name, str) else repr(name) for name in weight_map.values())]
             yield from ((name, self.locate_file(name, referring_file=WEIGHTS_INDEX_FILE)) for name in sorted(names))
-        elif self.has_file(WEIGHTS_FILE):
-            yield WEIGHTS_FILE, self.locate_file(WEIGHTS_FILE)
         else:
             problem = f"has no {WEIGHTS_FILE}: weights are read from safetensors alone; save it anew with transformers"
             raise DataError(problem, file=self.folder)

@@ -87,6 +87,16 @@ def test_a_vocab_json_with_merges_is_read_as_transformers_reads_it(tmp_path: Pat
         taken(tmp_path)
 
 
+def test_a_vocab_json_of_qwen_s_size_is_not_cut_as_gpt_2_cuts(tmp_path: Path) -> None:
+    """Its two files have the form of GPT-2's, and its pattern of words is another."""
+    vocab = json.loads(gpt2().to_str())["model"]["vocab"]
+    vocab |= {f"piece {number}": number for number in range(len(vocab), 151_643)}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocab))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
+    with pytest.raises(DataError, match="it has 151,643 pieces, as qwen has, which cuts texts by another pattern"):
+        taken(tmp_path)
+
+
 # SentencePiece
 
 

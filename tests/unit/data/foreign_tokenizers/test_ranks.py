@@ -17,7 +17,7 @@ from tests.ten_scripts import lines_of
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.foreign.tiktoken import PATTERNS
+from tfm.tokenizer.foreign.tiktoken import PATTERNS, choose_pattern
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -117,6 +117,7 @@ def test_the_pattern_of_ranks_is_told_by_their_number_or_by_a_key(tmp_path: Path
     numbers = {number.to_bytes(3, "big") + b"!": 300 + number for number in range(50_000)}
     (tmp_path / "x.tiktoken").write_text(as_ranks({bytes([byte]): byte for byte in range(256)} | numbers))
     assert there(taken(tmp_path), "12 a") == [49, 50, 32, 97]
+    assert choose_pattern(200_000, None) == choose_pattern(199_998, None) == PATTERNS["o200k_base"]  # Llama 4
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Lists of pieces that do not say how texts are cut are refused by what they are."""
 
+import pickle
 from pathlib import Path
 
 import pytest
+import torch
 
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
@@ -32,6 +34,15 @@ from tfm.tokenizer.config import TokenizerConfig
             "has the merges of CLIP: load it with transf",
         ),
         ("<unk>\n<s>\n\u2581the\ns\n", r"is a list of pieces of SentencePiece: give the \.model"),
+        (
+            "1 '\\x00' 1\n34 ' ' 1\n257 b'\\xc2' 1\n300 \"'s\" 2\n",
+            "is a vocabulary of RWKV, which is not read: learn one",
+        ),
+        ("\\data\\\nngram 1=5\n\n\\1-grams:\n", r"is a language model of n-grams \(ARPA\), as KenLM's"),
+        ("the (9/12) The (3)\ncat (4/4)\nBerlin (5/5)\n", "is a model of Moses' truecaser, which cuts no texts"),
+        ("<unk>\n<pad>\n<s>\n</s>\nthe\n", "is a list of words or pieces, a line each, as JoeyNMT's and OpenNMT's"),
+        ('["<unk>", "<s>", "the"]', r"is a list of pieces in JSON, as CTranslate2's vocabulary\.json: give the"),
+        ('{"<pad>": 0, "<unk>": 1, "the": 2}', "it numbers words or pieces, as Sockeye's and Nematus's vocabularies"),
         ("<unk>\nth@@\ne\n", "is a list of pieces of subword-nmt: give the codes that cut the texts, and this file as"),
     ],
 )
@@ -39,6 +50,14 @@ def test_vocabularies_of_other_programs_are_named(content: str, problem: str, tm
     (tmp_path / "a.txt").write_text(content, "utf-8")
     with pytest.raises(DataError, match=problem):
         load_foreign_tokenizer(TokenizerConfig(file=str(tmp_path / "a.txt")))
+
+
+def test_a_pickle_is_named_and_not_opened(tmp_path: Path) -> None:
+    torch.save({"a": 1}, tmp_path / "vocab.pt")
+    (tmp_path / "vocab.pkl").write_bytes(pickle.dumps({"a": 1}))
+    for name in ("vocab.pt", "vocab.pkl"):
+        with pytest.raises(DataError, match="is a pickle, as vocabularies of torchtext and OpenNMT are"):
+            load_foreign_tokenizer(TokenizerConfig(file=str(tmp_path / name)))
 
 
 def test_codes_are_none(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ OUTSIDE = ["/etc/passwd", "../secret.safetensors", "a/../../secret.safetensors",
 @pytest.mark.parametrize("name", OUTSIDE, ids=lambda name: repr(name)[:20])
 def test_an_index_names_no_file_elsewhere(made: Path, tmp_path: Path, name: object) -> None:
     folder = shutil.copytree(made, tmp_path / "theirs")
-    shutil.copyfile(folder / WEIGHTS_FILE, tmp_path / "secret.safetensors")
+    (folder / WEIGHTS_FILE).rename(tmp_path / "secret.safetensors")
     (folder / "link").symlink_to("../secret.safetensors")
     (folder / WEIGHTS_INDEX_FILE).write_text(json.dumps({"weight_map": {"any": name}}), "utf-8")
     with pytest.raises(DataError) as raised:
@@ -106,6 +106,7 @@ def test_an_index_names_no_file_elsewhere(made: Path, tmp_path: Path, name: obje
 @pytest.mark.parametrize("weight_map", [None, [], {}, 3, "model.safetensors", [["model.safetensors"]]])
 def test_an_index_that_is_none_is_refused(made: Path, tmp_path: Path, weight_map: object) -> None:
     folder = shutil.copytree(made, tmp_path / "theirs")
+    (folder / WEIGHTS_FILE).unlink()
     (folder / WEIGHTS_INDEX_FILE).write_text(json.dumps({"weight_map": weight_map}), "utf-8")
     with pytest.raises(DataError, match="has no weight_map"):
         imported(folder, tmp_path / "out")
@@ -155,3 +156,10 @@ def test_a_small_file_is_read_up_to_a_bound_that_the_message_has(made: Path, tmp
         DataError, match=rf"tokenizer_config\.json: is larger than .*{MAX_TOKENIZER_FILE_BYTES:,} at most"
     ):
         imported(folder, tmp_path / "out")
+
+
+def test_whole_weights_count_before_an_index_of_parts_beside_them(made: Path, tmp_path: Path) -> None:
+    """As in transformers, which leaves the index of a model saved in parts where it saves the model anew."""
+    folder = shutil.copytree(made, tmp_path / "again")
+    (folder / WEIGHTS_INDEX_FILE).write_text('{"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}}')
+    assert imported(folder, tmp_path / "ours") == {*INPUTS, WEIGHTS_INDEX_FILE}
