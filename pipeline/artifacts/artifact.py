@@ -112,10 +112,14 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     """Whether the artifact is made already; the reporter shows that, or the reason why it is not.
 
     A fresh manifest is touched, so that make, which compares times, sees it as newer than its inputs.
+
+    Raises:
+        CannotWrite: something is there that is not ours to replace.
     """
     reason = stale_reason(plan)
     name = plan.folder.name
     if reason is not None:
+        refuse_foreign_folder(plan.folder, plan.stage, resolve_folder(plan.folder))
         reporter.line(f"{name}: {reason}")
         return False
     with suppress(OSError, CannotWrite):
