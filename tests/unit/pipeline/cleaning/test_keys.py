@@ -311,7 +311,7 @@ ALONE = (
 )
 REFUSED = {
     "ratio and percentile": (BASE, "clean.ratio={max = 2.5, percentile = 5}", "give either `max` or `percentile`"),
-    "default ratio and percentile": (BASE, "clean.ratio={max = 3, percentile = 5}", "give either `max` or `percentile`"),
+    "default and percentile": (BASE, "clean.ratio={max = 3, percentile = 5}", "give either `max` or `percentile`"),
     "a worst end without percentile": (
         BASE,
         'clean.external=[{name = "x", command = "x", min = 5, higher_is_better = false}]',
