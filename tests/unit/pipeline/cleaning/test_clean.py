@@ -172,7 +172,7 @@ def test_killed_it_goes_on_where_it_was_and_ends_with_the_same_bytes(
     data: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     monkeypatch.setattr(corpora, "CHUNK_ROWS", 20)
-    monkeypatch.setattr(cleaner, "ROWS_PER_SAVE", 20)
+    monkeypatch.setattr(cleaner, "SECONDS_PER_SAVE", 0)
     monkeypatch.setattr(late_scores, "ROWS_PER_SAVE", 20)
     monkeypatch.setattr(measurement, "num_processors", lambda: 1)
     run(data, tmp_path / "whole")
