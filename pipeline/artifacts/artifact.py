@@ -87,6 +87,9 @@ def stale_reason(plan: Plan) -> str | None:
     """Return the reason why the artifact has to be made; None if it is whole and made from just this plan."""
     if not os.path.lexists(plan.folder):
         return "not made yet"
+    with suppress(OSError):
+        if not any(plan.folder.iterdir()):
+            return "not made yet"
     try:
         made = open_artifact(plan.folder)
     except DataError as error:

@@ -225,6 +225,7 @@ def test_what_is_not_ours_is_refused_before_anything_is_said_of_it(folder: Path)
 
 def test_an_empty_folder_may_be_replaced(folder: Path) -> None:
     folder.mkdir(parents=True)
+    assert stale_reason(plan_of(folder)) == "not made yet"
     make(plan_of(folder))
     open_artifact(folder)
 
