@@ -38,11 +38,13 @@ def stages_of(task: str) -> list[Stage]:
     found = [Stage(name, (name, "--recipe", f"{task}.toml")) for name in ("tokenize", "preprocess", "train")]
     if task == "translation":
         clean = Stage("clean", ("clean", "train.source", "train.target", "--out", "clean"))
+        near = ("--set", "clean.duplicates=none", "--set", "clean.near_duplicates={}", "--out", "clean-near")
+        clean_near = Stage("clean-near", ("clean", "train.source", "train.target", *near))
         search = ("--beam", "1", "--max-length", PIECES, "--out", "translations")
         scores = ("--metric", "bleu", "--metric", "chrf", "--out", "scores")
         files = ("--hypotheses", "train.source", "--reference", "train.target")
         translate = Stage("translate", ("translate", model, "train.source", *search))
-        return [clean, *found, translate, Stage("evaluate", ("evaluate", *files, *scores))]
+        return [clean, clean_near, *found, translate, Stage("evaluate", ("evaluate", *files, *scores))]
     if task == "language_model":
         text = ("--model", model, "--reference", "train.target", "--out", f"{task}-scores")
         generate = Stage("generate", ("generate", model, "--max-tokens", PIECES), stdin="train.prompts")

@@ -87,6 +87,9 @@ def stale_reason(plan: Plan) -> str | None:
     """Return the reason why the artifact has to be made; None if it is whole and made from just this plan."""
     if not os.path.lexists(plan.folder):
         return "not made yet"
+    with suppress(OSError):
+        if not any(plan.folder.iterdir()):
+            return "not made yet"
     try:
         made = open_artifact(plan.folder)
     except DataError as error:
@@ -112,10 +115,14 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     """Whether the artifact is made already; the reporter shows that, or the reason why it is not.
 
     A fresh manifest is touched, so that make, which compares times, sees it as newer than its inputs.
+
+    Raises:
+        CannotWrite: something is there that is not ours to replace.
     """
     reason = stale_reason(plan)
     name = plan.folder.name
     if reason is not None:
+        refuse_foreign_folder(plan.folder, plan.stage, resolve_folder(plan.folder))
         reporter.line(f"{name}: {reason}")
         return False
     with suppress(OSError, CannotWrite):

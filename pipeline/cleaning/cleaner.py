@@ -1,5 +1,6 @@
 """From corpora to decisions: measured by several processes, decided rule by rule, scored by models and commands."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,14 +12,14 @@ from tfm.data.corpora.portions import Corpus
 from tfm.data.errors import DataError
 from tfm.pipeline.cleaning.corpora import iterate_chunks
 from tfm.pipeline.cleaning.decisions import Decisions, apply_rules
-from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, ChunkMeasurement, ChunkMeasurer, PairChunk, measure_chunks
+from tfm.pipeline.cleaning.measurement import ChunkMeasurement, ChunkMeasurer, PairChunk, measure_chunks
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 from tfm.pipeline.runtime.progress import Reporter
 
-ROWS_PER_SAVE = 64 * CHUNK_ROWS
-"""Pairs that are measured between two savings, which wait for the disk."""
+SECONDS_PER_SAVE = 10.0
+"""Time between two savings of what was measured, which wait for the disk."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +64,16 @@ class Cleaner:
         try:
             measurer = ChunkMeasurer(self.rules, everything=self.everything)
             measure = self.measure or partial(measure_chunks, measurer, workers=self.workers)
-            saved = work.rows
+            saved = time.monotonic()
             with self.reporter.bar("measuring", num_pairs, "pairs", done=work.rows) as bar:
                 chunks = iterate_chunks(self.corpora, online=self.online, skip=work.rows)
                 for chunk, found in measure(chunks):
                     corpus = np.full(len(chunk), float(chunk.corpus))
                     work.append({**found.columns, "corpus": corpus}, found.changes)
                     bar.advance(len(chunk))
-                    if work.rows - saved >= ROWS_PER_SAVE:
+                    if time.monotonic() - saved >= SECONDS_PER_SAVE:
                         work.save_progress()
-                        saved = work.rows
+                        saved = time.monotonic()
             work.save_progress()
         except BaseException:
             work.close()

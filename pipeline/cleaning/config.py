@@ -31,6 +31,9 @@ from tfm.pipeline.cleaning.rules.texts.config import (
 from tfm.pipeline.config import STRICT_CONFIG, as_tuple
 from tfm.pipeline.external_metric import ExternalMetric
 
+RESERVED_NAMES = ("corpus", "pair", "dropped_by", "length.shorter", "length.longer")
+"""Columns of the table of scores that are not named as a rule is."""
+
 
 class ExternalScorer(ExternalMetric):
     """A command that scores pairs: it reads them as external metrics do, the target as hypothesis."""
@@ -46,6 +49,8 @@ class ExternalScorer(ExternalMetric):
             raise ValueError("give `min` or `max`, or `percentile`")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"no score lies from {self.min:g} to {self.max:g}")
+        if self.percentile is None and "higher_is_better" in self.model_fields_set:
+            raise ValueError("higher_is_better has no effect without `percentile`: remove it")
         return self
 
     @property
@@ -81,10 +86,13 @@ class CleanConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_external_names(self) -> "CleanConfig":
-        taken = {name.casefold() for name in type(self).model_fields}
+        taken = {*(name.casefold() for name in type(self).model_fields), *RESERVED_NAMES}
         for scorer in self.external:
             if (name := scorer.name.casefold()) in taken:
-                raise ValueError(f'external: there is another rule of the name "{scorer.name}"; choose another name')
+                raise ValueError(
+                    f'external: there is another rule, or a column of the scores, of the name "{scorer.name}"; choose '
+                    "another name"
+                )
             taken.add(name)
         return self
 

@@ -92,22 +92,16 @@ def apply_rules(
 def is_first_occurrence(keys: Iterable[Keys], count: int) -> Bools:
     """(m,) whether no earlier pair has one of a pair's keys. keys: of each kind (m,), one in memory; count: m."""
     first = np.ones(count, np.bool_)
-    for each in keys:
-        order = np.argsort(each, kind="stable")
-        first[order[1:][each[order[1:]] == each[order[:-1]]]] = False
+    for repeated in map(_repeated_rows, keys):
+        first[repeated] = False
     return first
 
 
 def count_pairs_with_equal_key(keys: Iterable[Keys], count: int) -> NDArray[np.int64]:
     """(m,) how many pairs have a pair's key, of the kind of which there are most; see `is_first_occurrence`."""
     most = np.zeros(count, np.int64)
-    for each in keys:
-        order = np.argsort(each, kind="stable")
-        begins = np.flatnonzero(np.append(True, each[order[1:]] != each[order[:-1]])[: len(order)])
-        sizes = np.diff(np.append(begins, len(order)))
-        counts = np.empty(len(order), np.int64)
-        counts[order] = np.repeat(sizes, sizes)
-        most = np.maximum(most, counts)
+    for counts in map(_count_equal_keys, keys):
+        np.maximum(most, counts, out=most)
     return most
 
 
@@ -124,6 +118,25 @@ def percentile_limit(scores: Floats, limit: Limit) -> Limit:
         return limit._replace(low=float(np.partition(measured, rank)[rank]))
     rank = len(measured) - 1 - rank
     return limit._replace(high=float(np.partition(measured, rank)[rank]))
+
+
+def _repeated_rows(keys: Keys) -> NDArray[np.int64]:
+    """The rows of keys (m,) that an earlier row has too."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    repeated: NDArray[np.int64] = order[1:][ordered[1:] == ordered[:-1]]
+    return repeated
+
+
+def _count_equal_keys(keys: Keys) -> NDArray[np.int64]:
+    """(m,) how many of keys (m,) are equal to each of them."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(order)])
+    sizes = np.diff(np.append(begins, len(order)))
+    counts = np.empty(len(order), np.int64)
+    counts[order] = np.repeat(sizes, sizes)
+    return counts
 
 
 def _apply_scores(rule: CleaningRule, scores: Floats, alive: Bools) -> tuple[Bools, RuleResult]:

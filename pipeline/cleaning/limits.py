@@ -72,6 +72,5 @@ class MaxConfig(BaseModel):
 
 def _check_one_limit(config: Any, key: str) -> None:
     """Raise ValueError where both a value and a percentile are said."""
-    default = type(config).model_fields[key].default
-    if config.percentile is not None and getattr(config, key) != default:
+    if config.percentile is not None and key in config.model_fields_set:
         raise ValueError(f"give either `{key}` or `percentile`")

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tfm.pipeline.cluster.translation import ClusterTranslator
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
+# one more whenever the same settings give other pairs: text of an earlier revision is no longer up to date
+SYNTHESIS_REVISION = 2
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
 CHUNK_LINES = 512
@@ -57,7 +59,11 @@ def plan_synthesis(config: SynthesisConfig, model: Path, out: Path) -> Plan:
     for file in config.tests:
         inputs[f"tests: {file}"] = _file_input(Path(file))
     inputs |= shortlist_inputs(config.decoding)
-    settings: dict[str, JSON] = {"synthesis": config.as_json(), "text": text_changing_settings(config.text)}  # type: ignore[dict-item]
+    settings: dict[str, JSON] = {
+        "synthesis": config.as_json(),  # type: ignore[dict-item]
+        "text": text_changing_settings(config.text),
+        "revision": SYNTHESIS_REVISION,
+    }
     return Plan(SYNTHESIZE_STAGE, out, settings, inputs, seed=None)
 
 

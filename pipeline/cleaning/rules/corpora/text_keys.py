@@ -8,7 +8,6 @@ import regex
 from numpy.typing import NDArray
 
 from tfm.data.lines import normalize_whitespace
-from tfm.pipeline.cleaning.character_sets import BIDI_SET
 
 Keys = NDArray[np.uint64]
 KEY_BYTES = 8
@@ -17,8 +16,8 @@ NO_LETTER_PATTERN = regex.compile(
 )
 """All but letters and signs of vowels that words differ by, as Devanagari and Thai have them; accents, and the points
 of Arabic and Hebrew, which are mostly left out in writing, are no letters."""
-INVISIBLE_PATTERN = regex.compile(rf"[[\p{{Cc}}--[\t-\r\x1c-\x1f\x85]]{BIDI_SET}]+", flags=regex.V1)
-"""Control characters that are no white space, and marks of direction."""
+INVISIBLE_PATTERN = regex.compile(r"[[\p{Cc}--[\t-\r\x1c-\x1f\x85]]\p{Cf}]+", flags=regex.V1)
+"""Control characters that are no white space, marks of direction, soft hyphens, spaces and joiners without width."""
 DIGITS_PATTERN = regex.compile(r"\p{N}+")
 
 
@@ -40,8 +39,8 @@ def separate_directions(keys: Keys, languages: tuple[str, str] | None) -> Keys:
 
 
 def fold_spelling(text: str) -> str:
-    """Return the text without what people do not see: white space, control characters, marks of direction, normal form;
-    and without case.
+    """Return the text without what people do not see: white space, control and format characters (marks of direction,
+    soft hyphens, joiners), normal form; and without case.
     """
     if not text.isprintable():
         text = INVISIBLE_PATTERN.sub("", text)

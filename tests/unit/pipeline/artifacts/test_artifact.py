@@ -209,8 +209,23 @@ def test_what_a_user_puts_there_while_the_work_goes_on_is_not_replaced_either(fo
     assert around(folder) == set()
 
 
+def test_what_is_not_ours_is_refused_before_anything_is_said_of_it(folder: Path) -> None:
+    lines = Lines()
+    folder.parent.mkdir(parents=True)
+    folder.write_text("of a user", "utf-8")
+    with pytest.raises(CannotWrite, match="is a file"):
+        is_fresh(plan_of(folder), lines)
+    folder.unlink()
+    folder.mkdir()
+    (folder / "notes.txt").write_text("of a user", "utf-8")
+    with pytest.raises(CannotWrite, match="files that tfm did not write"):
+        is_fresh(plan_of(folder), lines)
+    assert lines.said == []
+
+
 def test_an_empty_folder_may_be_replaced(folder: Path) -> None:
     folder.mkdir(parents=True)
+    assert stale_reason(plan_of(folder)) == "not made yet"
     make(plan_of(folder))
     open_artifact(folder)
 

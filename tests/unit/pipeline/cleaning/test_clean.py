@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.sources import read_pairs, resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
-from tfm.pipeline.cleaning import cleaner, corpora, late_scores, measurement, output
+from tfm.pipeline.cleaning import cleaner, corpora, late_scores, measurement, output, work_folder
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import cleaned_splits
-from tfm.pipeline.cleaning.decisions import percentile_limit
-from tfm.pipeline.cleaning.limits import Limit
+from tfm.pipeline.cleaning.decisions import apply_rules, percentile_limit
+from tfm.pipeline.cleaning.limits import REPEATED_LIMIT, Limit
+from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.stages.clean import clean, plan_clean, show_dry_run
 
@@ -172,7 +174,7 @@ def test_killed_it_goes_on_where_it_was_and_ends_with_the_same_bytes(
     data: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     monkeypatch.setattr(corpora, "CHUNK_ROWS", 20)
-    monkeypatch.setattr(cleaner, "ROWS_PER_SAVE", 20)
+    monkeypatch.setattr(cleaner, "SECONDS_PER_SAVE", 0)
     monkeypatch.setattr(late_scores, "ROWS_PER_SAVE", 20)
     monkeypatch.setattr(measurement, "num_processors", lambda: 1)
     run(data, tmp_path / "whole")
@@ -332,6 +334,22 @@ def test_texts_without_a_source_and_those_that_are_both_sides(tmp_path: Path) ->
         (kept,) = cleaned_splits(resolve_splits(data), out).train
         assert [*read_pairs(kept)] == [("" if source is None else "a b", "a b")]
         assert [each["rule"] for each in dropped(out)] == ["duplicates", "empty"]
+
+
+@pytest.mark.parametrize("name", ["duplicates", "near_duplicates", "boilerplate"])
+def test_an_index_of_keys_takes_at_most_100_bytes_a_pair(tmp_path: Path, name: str) -> None:
+    count, num_keys = 100_000, {"duplicates": 1, "boilerplate": 2, "near_duplicates": 4}[name]
+    work = work_folder.MeasurementFolder(tmp_path / "work", "plan", {name: num_keys})
+    work.append({name: np.random.default_rng(1).integers(0, 2**63, (count, num_keys)).astype(np.uint64)}, {})
+    work.save_progress()
+    rule = CleaningRule(name, "dedup_keys", (REPEATED_LIMIT,), num_keys=num_keys)
+    tracemalloc.start()
+    try:
+        apply_rules([rule], work, lambda rule, is_needed: np.zeros(len(is_needed)))
+        assert tracemalloc.get_traced_memory()[1] <= 100 * count
+    finally:
+        tracemalloc.stop()
+        work.close()
 
 
 @pytest.mark.parametrize("higher", [True, False])

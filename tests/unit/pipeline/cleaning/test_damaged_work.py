@@ -33,7 +33,7 @@ class Killed(BaseException):
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataConfig:
     """Return 60 pairs, of which some have control characters; they are measured by 10 at a time."""
     monkeypatch.setattr(corpora, "CHUNK_ROWS", 10)
-    monkeypatch.setattr(cleaner, "ROWS_PER_SAVE", 10)
+    monkeypatch.setattr(cleaner, "SECONDS_PER_SAVE", 0)
     monkeypatch.setattr(measurement, "num_processors", lambda: 1)
     for side in "ab":
         lines = [f"{side}e\x01 " * (1 + row % 9) + str(row) for row in range(60)]

@@ -235,7 +235,8 @@ def test_pairs_that_tests_have_are_known_by_either_side_or_both() -> None:
     either = mark_shared_pairs(batch(pairs), OverlapConfig(), held_out)[:, 0]
     assert either.tolist() == [1, 1, 1, 0, 0]
     hidden = [("a\u200e \x07 dog", "x"), ("y", "ein\x0bHund\u061c"), ("a\u200bdog", "z")]
-    assert mark_shared_pairs(batch(hidden), OverlapConfig(), held_out)[:, 0].tolist() == [1, 1, 0]
+    hidden += [("a do\u00adg", "x"), ("a\u200b dog", "x"), ("y", "Ein \u2060Hu\u200dnd")]
+    assert mark_shared_pairs(batch(hidden), OverlapConfig(), held_out)[:, 0].tolist() == [1, 1, 0, 1, 1, 1]
     both = mark_shared_pairs(batch(pairs), OverlapConfig(sides="both"), held_out)[:, 0]
     assert both.tolist() == [0, 0, 1, 0, 0]
     assert not mark_shared_pairs(batch(pairs), OverlapConfig(), HeldOutKeys.from_pairs([])).any()

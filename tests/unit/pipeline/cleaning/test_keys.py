@@ -311,6 +311,17 @@ ALONE = (
 )
 REFUSED = {
     "ratio and percentile": (BASE, "clean.ratio={max = 2.5, percentile = 5}", "give either `max` or `percentile`"),
+    "default and percentile": (BASE, "clean.ratio={max = 3, percentile = 5}", "give either `max` or `percentile`"),
+    "a worst end without percentile": (
+        BASE,
+        'clean.external=[{name = "x", command = "x", min = 5, higher_is_better = false}]',
+        "higher_is_better has no effect without `percentile`",
+    ),
+    "a column's name": (
+        BASE,
+        'clean.external=[{name = "length.shorter", command = "x", min = 1}]',
+        "a column of the scores, of the name",
+    ),
     "numbers without source": (ALONE, "clean.numbers={}", "clean.numbers compares source and target"),
     "language of no source": (ALONE, 'clean.language.source="en"', "clean.language.source: these texts have no source"),
     "duplicates of no source": (ALONE, 'clean.duplicates.sides="source"', "these texts have no source"),
@@ -327,7 +338,7 @@ REFUSED = {
         "no score lies from 5 to 2",
     ),
     "no limit": (BASE, 'clean.external=[{name = "x", command = "x"}]', "give `min` or `max`, or `percentile`"),
-    "a rule's name": (BASE, 'clean.external=[{name = "Ratio", command = "x", min = 1}]', "another rule of the name"),
+    "a rule's name": (BASE, 'clean.external=[{name = "Ratio", command = "x", min = 1}]', "another rule"),
     "a typing error": (BASE, "clean.lenght.max=4", "clean.length"),
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from tfm.pipeline.cleaning.rules.registry import RULES_REVISION
 from tfm.pipeline.stages import clean as stage
 
 # of scores, verdicts and texts, by revision; a change of one is a new revision, never a new hash of an old one
-VERDICT_HASHES = {3: "a6859912e8d5d286"}
+VERDICT_HASHES = {3: "a6859912e8d5d286", 4: "02da138b37870334"}
 RULES = CleanConfig.model_validate(
     {
         "controls": {"action": "remove"},
@@ -51,6 +51,7 @@ PAIRS = [
     ("A held-out pair .", "Ein Paar der Tests ."),
     ("A marked\u061c held-out text .", "Ein Text mit Zeichen ."),
     ("An unmarked text .", "Ein Text\u061c ohne Zeichen ."),
+    ("A held\u00ad-out\u200b pair .", "Ein anderes Paar ."),
 ]
 TEST_PAIRS = [("A held-out pair .", "Ein Paar der Tests ."), ("A marked\u061c held-out text .", "Ein Text .")]
 

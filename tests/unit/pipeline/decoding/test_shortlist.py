@@ -20,7 +20,9 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.shortlist_folder import read_shortlist
+from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.tokenizer.train import train
 
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {},
@@ -169,8 +171,12 @@ def test_what_is_no_shortlist_is_refused(tensors: Any, tmp_path: Path) -> None:
         read_shortlist(folder, loaded.source_tokenizer, loaded.target_tokenizer)
 
 
-def test_other_vocabularies_are_refused(tmp_path: Path) -> None:
+def test_other_vocabularies_of_the_same_size_are_refused(tmp_path: Path) -> None:
     loaded = tiny_model()
-    folder = publish_shortlist(tmp_path / "s", loaded, vocabularies="0" * 64)
-    with pytest.raises(DataError, match="is of other vocabularies than the model's"):
-        read_shortlist(folder, loaded.source_tokenizer, loaded.target_tokenizer)
+    other = train([text[::-1] for text in TEXTS], TokenizerConfig(kind="bpe", vocab_size=SIZE, min_frequency=1))
+    assert other.vocab_size == SIZE
+    folder = publish_shortlist(tmp_path / "s", tiny_model(tokenizer=other))
+    read_shortlist(folder, other, other)
+    for pair in ((own := loaded.source_tokenizer, own), (own, other), (other, own)):
+        with pytest.raises(DataError, match="is of other vocabularies than the model's"):
+            read_shortlist(folder, *pair)

@@ -1,5 +1,6 @@
 """Every key of [synthesis] changes what is made, so that the artifact is made anew; or is refused, with the reason."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from tests.tiny_model import publish_model
-from tfm.pipeline.artifacts.artifact import Plan, publish
+from tfm.pipeline.artifacts.artifact import Plan, publish, stale_reason
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.stages import synthesize as stage
 from tfm.pipeline.stages.synthesize import plan_synthesis, synthesize
 from tfm.pipeline.synthesis.config import NoiseConfig, SynthesisConfig
 
@@ -94,6 +96,17 @@ def test_every_key_makes_another_artifact(model: Path, tmp_path: Path) -> None:
         assert {*plan(model, **more).inputs} > {*plan(model).inputs}
     other = {"text": {"source": None, "target": str(model.parent / "other")}}
     assert plan(model, **other).inputs != plan(model).inputs
+
+
+def test_text_of_an_earlier_revision_is_made_anew(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan_in_place() -> Plan:
+        return replace(plan(model), folder=tmp_path / "synthetic")
+
+    with publish(plan_in_place(), command=["tfm", "synthesize"]):
+        pass
+    assert stale_reason(plan_in_place()) is None
+    monkeypatch.setattr(stage, "SYNTHESIS_REVISION", stage.SYNTHESIS_REVISION + 1)
+    assert "revision" in str(stale_reason(plan_in_place()))
 
 
 def test_a_shortlist_is_an_input(model: Path, tmp_path: Path) -> None:
