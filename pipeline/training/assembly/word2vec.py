@@ -78,6 +78,31 @@ def uses_online_updates(model: ModelConfig, config: TrainingConfig, settings: Ex
     return trains_like_word2vec(model, config) and no_online_updates_reason(model, config, settings) is None
 
 
+def other_updates_problem(
+    model: ModelConfig,
+    config: TrainingConfig,
+    earlier: ExecutionSettings,
+    settings: ExecutionSettings,
+    num_processes: int,
+) -> str | None:
+    """Why a training of word vectors cannot go on so: it would take steps of another kind; None if it can.
+
+    Args:
+        model: the [model] part of a recipe.
+        config: the [training] part of a recipe.
+        earlier: the decisions up to the checkpoint.
+        settings: the decisions from now on.
+        num_processes: the number of processes from now on.
+    """
+    before, after = (uses_online_updates(model, config, each) for each in (earlier, settings))
+    if before == after and (not before or num_processes == 1):
+        return None
+    kinds = "one step for each prediction", "one step an update"
+    began, would = kinds if before else kinds[::-1]
+    remedy = f'one process for the training, on {earlier.device}, with training.parallel = "{earlier.parallel}"'
+    return f"training of these word vectors began with {began}, and would go on with {would}: resume it with {remedy}"
+
+
 @torch.no_grad()
 def initialize_as_word2vec(model: Any) -> None:
     """Give word vectors such first weights as in gensim: v with the variance of numbers in (-1, 1) / D, all v' 0."""
