@@ -28,10 +28,6 @@ CASES: dict[str, Sequence[str]] = {
         "data.limits.max_length=31",
         "tokenizer.sentinels=4",
     ),
-    "characters": (
-        *("tokenizer.kind=codepoint", "tokenizer.shared=false", "tokenizer.target_kind=word", "model.tie=output"),
-        "model.canine={hashes = 4, buckets = 64, window = 8}",
-    ),
     "shards": ("data.shard_rows=40",),
 }
 
