@@ -22,7 +22,7 @@ from tfm.pipeline.artifacts.no_symlinks import (
     replace_file_below,
     symlink_problem,
 )
-from tfm.pipeline.artifacts.provenance import git_commit, package_versions
+from tfm.pipeline.cluster.node_packages import installed_packages
 
 MAX_RESULT_BYTES = 1 << 30  # of one result
 DIGEST_BYTES = 32
@@ -35,7 +35,7 @@ class ChunkStore:
 
     Args:
         folder: of the results.
-        identity: a hash of the stage, its config, its inputs and the versions of all packages.
+        identity: a hash of the stage, its config, its inputs, the packages that shape results, and the source of tfm.
     """
 
     folder: Path
@@ -84,7 +84,7 @@ def open_chunk_store(plan: Plan | None) -> Iterator[ChunkStore | None]:
     made_from = {label: each.fingerprint for label, each in plan.inputs.items()}
     known = {"stage": plan.stage, "config": to_jsonable(plan.config), "inputs": made_from, "seed": plan.seed}
     make_folder_below(folder.parent, folder)
-    yield ChunkStore(folder, sha256_of_json({**known, "versions": package_versions(), "commit": git_commit()}))
+    yield ChunkStore(folder, sha256_of_json({**known, "packages": installed_packages()}))
     remove_path_below(folder.parent, folder)
 
 

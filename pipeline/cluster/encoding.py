@@ -97,9 +97,8 @@ class ClusterEncoder:
         folder = str(Path(self.tokenizer.path or "").absolute())
         while taken := list(islice(portions, PORTIONS_PER_CHUNK)):
             columns = [split_row_columns(each, multi_reference=multi_reference)[:2] for each in taken]
-            key = hash_text_columns(
-                [*languages, *([] if tag is None else [tag])], *(texts for each in columns for texts in each)
-            )
+            about = [repr(languages), repr(tag)]
+            key = hash_text_columns(about, *(texts for each in columns for texts in each))
             yield (
                 taken,
                 session.ComputeChunk(key, (folder, self.tokenizer.fingerprint, languages, tag, columns)),

@@ -116,7 +116,7 @@ class ClusterTranslator:
         for rows in chunk_rows(zip(lines), self.chunk_lines):
             texts = [line for (line,) in rows]
             starts, words = (None if each is None else list(islice(each, len(texts))) for each in constraint_lines)
-            about = [repr(languages), config, str(self.threads), str(starts is None), str(words is None)]
+            about = [self.device, repr(languages), config, str(self.threads), str(starts is None), str(words is None)]
             key = hash_text_columns(texts, starts or [], words or [], about)
             given = folders, made, self.device, self.threads, languages, config, texts, starts, words, made_shortlist
             yield len(texts), ComputeChunk(key, given)

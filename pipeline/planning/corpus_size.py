@@ -17,9 +17,11 @@ from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.recipe_batch import plan_stage
 from tfm.pipeline.recipes.run_paths import get_run_paths
 from tfm.pipeline.tasks.abilities import TASK_SPECS
-from tfm.pipeline.tasks.masked_language_model import PREDICTED_SHARE
+from tfm.pipeline.tasks.masked_language_model import expected_masked_tokens
 from tfm.pipeline.tasks.registry import make_task
+from tfm.pipeline.tasks.span_corruption import num_noise_tokens_and_spans
 from tfm.pipeline.tasks.task import TaskContext
+from tfm.pipeline.tasks.translation import num_flat_rows
 from tfm.pipeline.training.assembly.num_updates import NumBatches, last_step, step_after_epoch
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -87,19 +89,17 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
         found = CorpusSize(windows, tokens, tokens, tokens, 0.0, *course, batch_tokens, size, is_exact=True)
         return found, source.vocab_size, target.vocab_size
     num_rows, positions, sums = 0, 0, np.zeros(3)
-    columns = data.train.source_lengths, data.train.target_lengths
-    predictions = task.num_predictions(data.train)
+    columns, predictions = task.lengths(data.train), task.expected_predictions(data.train)
     for batch in epochs(0):
-        lengths = [column[batch] + 1 for column in columns]
+        lengths = [column[batch] for column in columns]
         num_rows += len(batch)
         positions += sum(int(each.max()) * len(batch) for each in lengths)
         sums += [each.sum() for each in (*lengths, predictions[batch])]
-    sources, targets, predicted = map(int, sums)
+    sources, targets, predicted = int(sums[0]), int(sums[1]), float(sums[2])
+    if recipe.training.layout == "flat":
+        positions = 2 * num_flat_rows(batch_tokens) * course[2]
     padding = 1 - (sources + targets) / positions if positions else 0.0
-    share = predicted_share(recipe)
-    found = CorpusSize(
-        num_rows, sources, targets, predicted * share, padding, *course, batch_tokens, size, is_exact=True
-    )
+    found = CorpusSize(num_rows, sources, targets, predicted, padding, *course, batch_tokens, size, is_exact=True)
     return found, source.vocab_size, target.vocab_size
 
 
@@ -127,9 +127,21 @@ def mean_batches_per_update(config: TrainingConfig, batches_per_epoch: int, upda
     return batches / updates
 
 
-def predicted_share(recipe: Recipe) -> float:
-    """Return the share of the tokens that may be predicted which an update predicts."""
-    return PREDICTED_SHARE if TASK_SPECS[recipe.model.task].hides_pieces else 1.0
+def assume_lengths(recipe: Recipe, tokens: float) -> tuple[float, float, float]:
+    """Return the tokens of source and target and the predictions of a row, on average, whose sides have so many
+    tokens, end tokens not counted.
+
+    Args:
+        recipe: the recipe.
+        tokens: of a side.
+    """
+    abilities = TASK_SPECS[recipe.model.task]
+    if abilities.hides_spans:
+        (hidden,), (spans,) = num_noise_tokens_and_spans(np.array([round(tokens)]), recipe.model.span_corruption)
+        return tokens - hidden + spans + 1, hidden + spans + 1, hidden + spans + 1
+    if abilities.labels == "label":
+        return tokens + 1, tokens + 1, 1.0
+    return tokens + 1, tokens + 1, expected_masked_tokens(tokens) if abilities.hides_pieces else tokens + 1
 
 
 def stale_data_reason(recipe: Recipe) -> str | None:
@@ -175,13 +187,13 @@ def assume_corpus_and_vocabularies(
     recipe: Recipe, pairs: int, tokens: float, num_processes: int
 ) -> tuple[CorpusSize, int, int]:
     """Return a corpus of so many rows, with sides of so many tokens on average, and the sizes of its vocabularies."""
-    total = round(pairs * (tokens + 1))
+    *sides, predictions = (pairs * each for each in assume_lengths(recipe, tokens))
+    sources, targets = map(round, sides)
     batch_tokens = batch_tokens_of_training(recipe, recipe.data.batch_tokens)
-    batches = math.ceil(total / (batch_tokens * (1 - ASSUMED_PADDING_SHARE)))
+    batches = math.ceil(max(sources, targets) / (batch_tokens * (1 - ASSUMED_PADDING_SHARE)))
     course = _count_updates(recipe.training, lambda _: batches, num_processes)
-    predictions = pairs if TASK_SPECS[recipe.model.task].labels == "label" else total * predicted_share(recipe)
     padding = ASSUMED_PADDING_SHARE
-    corpus = CorpusSize(pairs, total, total, predictions, padding, *course, batch_tokens, None, is_exact=False)
+    corpus = CorpusSize(pairs, sources, targets, predictions, padding, *course, batch_tokens, None, is_exact=False)
     return corpus, recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size
 
 

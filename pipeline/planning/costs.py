@@ -88,22 +88,23 @@ def flop_of_update(
     of_weight = trained if config.lora is None else frozen
     of_layer = of_weight + (FORWARD_FLOP if config.recompute else 0)
     for name, shape in shapes.items():
-        part = name.split(".")[0]
-        if len(shape) < 2 or "embedding" in part:
+        if len(shape) < 2:
             continue
-        if part == "output":
+        if name.split(".")[0] == "output":
             flop += trained * math.prod(shape) * sizes.predictions  # losses.py computes its gradient in any case
             continue
-        reads_source = part == "encoder" or "cross_attention.key_value" in name
-        num_tokens = tokens[model.only_stack or ("encoder" if reads_source else "decoder")]
+        num_tokens = _num_tokens_read(name, model, sizes)
         flop += of_layer * math.prod(shape) * num_tokens
         if config.lora is not None and _has_adapter(name, config.lora):
             flop += trained * config.lora.rank * sum(shape) * num_tokens
     if not any(name.split(".")[0] == "output" for name in shapes):  # the output layer is the embedding's table
         flop += trained * target_vocab * model.width * sizes.predictions
+    passes = TRAINING_TO_FORWARD_FLOP + (1 if config.recompute else 0)
+    if model.canine is not None:
+        num_layers = 2 if TASK_SPECS[model.task].predicts_per_word else 1
+        flop += passes * 4 * num_layers * model.encoder.dim * sizes.source_tokens * sizes.source_length
     for side in stack_names(model):
         stack = getattr(model, side)
-        passes = TRAINING_TO_FORWARD_FLOP + (1 if config.recompute else 0)
         flop += passes * 4 * stack.layers * stack.dim * tokens[side] * _attended_length(model, side, sizes)
     return flop * _num_passes(config)
 
@@ -111,18 +112,36 @@ def flop_of_update(
 def _tokens_by_stack(model: ModelConfig, sizes: UpdateSizes) -> dict[str, float]:
     """The tokens that each stack reads; a decoder that translates alone reads source and target as one text."""
     both = sizes.source_tokens + sizes.target_tokens if _reads_pair_as_one_text(model) else sizes.target_tokens
-    return {"encoder": sizes.source_tokens, "decoder": both}
+    return {"encoder": sizes.source_tokens / _characters_per_row(model), "decoder": both}
+
+
+def _num_tokens_read(weight: str, model: ModelConfig, sizes: UpdateSizes) -> float:
+    """The tokens of an update that a product with the weight of this name reads; 0 of a table that is looked up."""
+    part, tokens = weight.split(".")[0], _tokens_by_stack(model, sizes)
+    if "embedding" in part:  # only CANINE's has products
+        of_rows = tokens["encoder"] if ".downsampling." in weight else 0.0
+        return sizes.source_tokens if ".local." in weight else of_rows
+    if part == "head":
+        return sizes.source_tokens if TASK_SPECS[model.task].predicts_per_word else sizes.predictions
+    reads_source = part == "encoder" or "cross_attention.key_value" in weight
+    return tokens[model.only_stack or ("encoder" if reads_source else "decoder")]
+
+
+def _characters_per_row(model: ModelConfig) -> int:
+    """The characters that become one row of what the encoder's layers read; 1 where they read pieces."""
+    return 1 if model.canine is None else model.canine.rate
 
 
 def _attended_length(model: ModelConfig, side: str, sizes: UpdateSizes) -> float:
     """The tokens that a token of a stack attends to, on average and in a layer."""
+    source_length = sizes.source_length / _characters_per_row(model)
     if model.architecture == "recurrent":
-        return 0.0 if model.only_stack or side == "encoder" else sizes.source_length / model.decoder.layers
+        return 0.0 if model.only_stack or side == "encoder" else source_length / model.decoder.layers
     if side == "encoder":
-        return sizes.source_length
+        return source_length
     if _reads_pair_as_one_text(model):
         return (sizes.source_length + sizes.target_length) / 2
-    return sizes.target_length / 2 + (0.0 if model.only_stack else sizes.source_length)
+    return sizes.target_length / 2 + (0.0 if model.only_stack else source_length)
 
 
 def _reads_pair_as_one_text(model: ModelConfig) -> bool:

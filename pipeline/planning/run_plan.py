@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DeviceSpec
 from tfm.pipeline.planning.measurement import ShortTrainingMeasurement
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.pipeline.tasks.translation import num_flat_rows
 from tfm.pipeline.training.init_from import config_from_pretrained
+from tfm.pipeline.training_config import TrainingConfig
 
 ASSUMED_TOKEN_WEIGHTED_LENGTH = 1.3
 """The mean length of the sentence that a token is in, in mean lengths: long sentences have more of the tokens."""
@@ -143,7 +145,7 @@ def make_plan(
     except ValueError as error:
         raise RecipeError(f"the model cannot be built: {error}") from None
     parameters, number = num_parameters(shapes), 1 if devices is None else devices[0]
-    sizes = _update_sizes(corpus)
+    sizes = update_sizes(corpus, config)
     flop = flop_of_update(shapes, model, config, sizes, vocabularies[1])
     half = devices is not None and config.precision != "fp32" and devices[1].precision != "fp32"
     memory = memory_by_use(shapes, model, config, sizes, vocabularies[1], low_precision=half, num_devices=number)
@@ -194,16 +196,33 @@ def make_plan(
     )
 
 
-def _update_sizes(corpus: CorpusSize) -> UpdateSizes:
-    """The sizes of an update: real tokens of all batches that it takes, and lengths."""
+def update_sizes(corpus: CorpusSize, config: TrainingConfig) -> UpdateSizes:
+    """Return the sizes of an update: tokens of all batches that it takes, and lengths. Flat batches have filler, which
+    takes every product of a token, and attends to nothing.
+
+    Args:
+        corpus: the training data.
+        config: the [training] part of a recipe.
+    """
     share, rows = corpus.batches_per_update / corpus.batches_per_epoch, max(corpus.rows, 1)
-    return UpdateSizes(
+    found = UpdateSizes(
         corpus.source_tokens * share,
         corpus.target_tokens * share,
         corpus.predictions * share,
         ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.source_tokens / rows,
         ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.target_tokens / rows,
         corpus.batch_tokens,
+    )
+    if config.layout != "flat":
+        return found
+    filled = num_flat_rows(corpus.batch_tokens) * corpus.batches_per_update
+    return replace(
+        found,
+        source_tokens=filled,
+        target_tokens=filled,
+        predictions=filled,
+        source_length=found.source_length * found.source_tokens / filled,
+        target_length=found.target_length * found.target_tokens / filled,
     )
 
 

@@ -2,10 +2,12 @@
 
 from typing import Any, Self
 
+import numpy as np
 from torch import Tensor
 
+from tfm.data.arrays import Floats
 from tfm.data.batching.batches import PairBatch
-from tfm.data.dataset.split import Dataset
+from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
@@ -34,6 +36,10 @@ class Classification(PairTask):
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
         return cls(make_criterion(context.config), context.image_tokens)
+
+    def expected_predictions(self, split: Split) -> Floats:
+        """Return (rows,) 1: the label."""
+        return np.ones(len(split))
 
     def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """Return the loss of the labels, summed."""

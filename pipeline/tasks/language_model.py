@@ -19,7 +19,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import EvaluationSums, LossSums, PairTask, Rows, TaskContext
-from tfm.pipeline.tasks.translation import count_correct_tokens, num_flat_rows, real_row_mask
+from tfm.pipeline.tasks.translation import count_correct_tokens, flat_rows_of_task, real_row_mask
 from tfm.tokenizer.special import EOS_ID
 
 _WINDOW_RNG_STREAM = 3
@@ -36,7 +36,7 @@ class LanguageModel(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> "LanguageModel":
         """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
-        settings = make_criterion(context.config), num_flat_rows(context)
+        settings = make_criterion(context.config), flat_rows_of_task(context)
         return cls(*settings) if context.model.block is None else RunningText(context.model.block, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:

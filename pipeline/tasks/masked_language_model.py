@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tfm.data.arrays import Ints
+from tfm.data.arrays import Floats, Ints
 from tfm.data.batching.batches import PairBatch
 from tfm.data.batching.example_keys import (
     example_rng_keys,
@@ -60,6 +60,11 @@ class MaskedLanguageModel(PairTask):
         """Return (rows,) the number of tokens of each text that may be chosen: those before its end token."""
         return split.source_lengths
 
+    def expected_predictions(self, split: Split) -> Floats:
+        """Return (rows,) the number of tokens of each text that are chosen, in expectation; 0 of an empty one."""
+        found: Floats = expected_masked_tokens(split.source_lengths) * (split.source_lengths > 0)
+        return found
+
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.source_lengths + 1, split.source_lengths + 1
 
@@ -101,6 +106,15 @@ def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Random
     rows, places, pieces = (torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed, instead))
     shown = source.index_copy(0, places, pieces)
     return model(shown, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
+
+
+def expected_masked_tokens(length: Any) -> Any:
+    """Return p n + (1 - p)^n: of n tokens a share p is chosen, and one where that draws none.
+
+    Args:
+        length: n, a number or an array.
+    """
+    return PREDICTED_SHARE * length + (1 - PREDICTED_SHARE) ** length
 
 
 def draw_masked_positions(lengths: Ints, keys: RandomKeys) -> Ints:

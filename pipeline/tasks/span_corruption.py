@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tfm.data.arrays import Ints
+from tfm.data.arrays import Floats, Ints
 from tfm.data.batching.batches import PairBatch, TextBatch, make_text_batch
 from tfm.data.batching.example_keys import example_rng_keys, text_rng_keys
 from tfm.data.dataset.split import Dataset, Split
@@ -34,7 +34,7 @@ from tfm.pipeline.tasks.task import (
     TaskContext,
     add_evaluation_sums,
 )
-from tfm.pipeline.tasks.translation import Translation, num_flat_rows
+from tfm.pipeline.tasks.translation import Translation, flat_rows_of_task
 from tfm.tokenizer.sampled import RandomKeys, hash_numbers
 from tfm.tokenizer.special import BOS_ID
 
@@ -68,7 +68,7 @@ class SpanCorruption(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        settings = make_criterion(context.config), num_flat_rows(context)
+        settings = make_criterion(context.config), flat_rows_of_task(context)
         return cls(context.model.span_corruption, context.target.sentinels, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
@@ -78,6 +78,10 @@ class SpanCorruption(PairTask):
     def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of hidden tokens of each text."""
         return num_noise_tokens_and_spans(split.target_lengths, self.spans)[0]
+
+    def expected_predictions(self, split: Split) -> Floats:
+        """Return (rows,) the tokens of each target: its hidden tokens, sentinels and end token."""
+        return self.lengths(split)[1].astype(np.float64)
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return make_text_batch(split.target, rows)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tfm.data.arrays import Ints
+from tfm.data.arrays import Floats, Ints
 from tfm.data.batching.batches import PairBatch, make_pair_batch
 from tfm.data.batching.buckets import length_sorted_batches, make_batches
 from tfm.data.batching.epochs import EpochBatches, empty_epoch_error, make_sharded_epochs
@@ -158,6 +158,7 @@ class Task(Protocol):
     def batch(self, split: Split, rows: Rows) -> Any: ...
     def lengths(self, split: Split) -> tuple[Ints, Ints]: ...
     def num_predictions(self, split: Split) -> Ints: ...
+    def expected_predictions(self, split: Split) -> Floats: ...
     def epochs(self, split: Split, budget: int, seed: int) -> EpochBatches:
         """Return the batches of each epoch, by its number, and their number.
 
@@ -202,6 +203,12 @@ class PairTask:
     def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of predictions in the loss of each example; those with none are in no batch."""
         return split.target_lengths + 1
+
+    def expected_predictions(self, split: Split) -> Floats:
+        """Return (rows,) the rows of the output layer that an update computes of each example, in expectation over its
+        draws.
+        """
+        return self.num_predictions(split).astype(np.float64)
 
     def epochs(self, split: Split, budget: int, seed: int) -> EpochBatches:
         """Return the batches of each epoch, by its number, and their number.

@@ -40,7 +40,7 @@ class Translation(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(make_criterion(context.config), num_flat_rows(context), context.image_tokens, context.guide)
+        return cls(make_criterion(context.config), flat_rows_of_task(context), context.image_tokens, context.guide)
 
     def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """Return the loss of the target tokens, summed."""
@@ -68,13 +68,14 @@ class Translation(PairTask):
         return Predictions(hidden, batch.target_out, count, real)
 
 
-def num_flat_rows(context: TaskContext) -> int | None:
-    """The number of rows a side that every flat batch has: the budget, and room for filler."""
-    return (
-        None
-        if context.config.layout == "padded"
-        else -(-(context.batch_tokens + 1) // FLAT_ROWS_MULTIPLE) * FLAT_ROWS_MULTIPLE
-    )
+def num_flat_rows(batch_tokens: int) -> int:
+    """Return the number of rows a side that every flat batch has: the budget, and room for filler."""
+    return -(-(batch_tokens + 1) // FLAT_ROWS_MULTIPLE) * FLAT_ROWS_MULTIPLE
+
+
+def flat_rows_of_task(context: TaskContext) -> int | None:
+    """Return the number of rows a side of a task's flat batches; None for padded batches."""
+    return None if context.config.layout == "padded" else num_flat_rows(context.batch_tokens)
 
 
 def real_row_mask(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:

@@ -20,6 +20,15 @@ CASES: dict[str, Sequence[str]] = {
     "recomputed": ("training.recompute=true",),
     "adapters": STARTED,
     "decoder": ("model.architecture=decoder_only",),
+    "flat": ("training.layout=flat",),
+    "masked": ("model.architecture=encoder_only", "model.task=masked_language_model"),
+    "spans": (
+        "model.task=span_corruption",
+        "model.max_length=32",
+        "data.limits.max_length=31",
+        "tokenizer.sentinels=4",
+    ),
+    "shards": ("data.shard_rows=40",),
 }
 
 
@@ -48,9 +57,13 @@ def test_operations_of_an_update_are_those_that_torch_counts(
     monkeypatch.chdir(tmp_path)
     text = RECIPE.format(folder=".").replace("dim = 16, heads = 2, feed_forward_dim = 16", "dim = 64, heads = 2")
     Path("tiny.toml").write_text(text.replace("max_steps = 10", "max_epochs = 2"), "utf-8")
-    sets = [word for each in ("training.parallel=threads", *CASES[case]) for word in ("--set", each)]
+    settings = "training.parallel=threads", *CASES[case]
+    sets, of_data = (
+        [word for each in settings if each.startswith(sections) for word in ("--set", each)]
+        for sections in ("", ("data.", "tokenizer."))
+    )
     for stage in ("tokenize", "preprocess"):
-        assert tfm(stage, "--recipe", "tiny.toml").code == 0
+        assert tfm(stage, "--recipe", "tiny.toml", *of_data).code == 0
     if case == "adapters":
         assert tfm("train", "--recipe", "tiny.toml").code == 0
         counted.clear()

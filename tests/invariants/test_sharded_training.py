@@ -34,6 +34,11 @@ TASKS = {
     "language model": EXACT_MODEL.model_copy(update={"architecture": "decoder_only", "task": "language_model"}),
 }
 
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "R-Drop": ("none", {"r_drop": 1.0}),
+}
+"""By recipe, how four processes share its weights, and its settings; with dropout."""
+
 
 def model_of(out: Path) -> dict[str, torch.Tensor]:
     return load_file(out / "model" / "model.safetensors")
@@ -118,6 +123,34 @@ def test_a_checkpoint_of_four_resumes_to_the_same_bits_and_with_others_when_aske
         assert difference(straight, out) < EXACT
         figures = json.loads((out / "model" / "manifest.json").read_text("utf-8"))["figures"]
         assert f"after update 10: processes 4 -> {ranks}" in figures["changed_during_training"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("before", "after"), [((1, "none"), (3, "full")), ((4, "none"), (2, "none"))])
+def test_a_training_goes_on_with_any_number_of_processes(
+    dataset: Path, tmp_path: Path, before: tuple[int, str], after: tuple[int, str]
+) -> None:
+    straight = by_ranks(dataset, tmp_path / "straight", 1, MODEL, accumulate=4)
+    given: dict[str, Any] = {"accumulate": 4 // before[0]}
+    out = by_ranks(dataset, tmp_path / "out", before[0], MODEL, shard=before[1], max_steps=10, **given)
+    refused = train_by_ranks(dataset, out, training(**ALL, **given, shard=after[1]), MODEL, after[0])
+    assert [code for code, _ in refused] == [2] * after[0], refused
+    by_ranks(dataset, out, after[0], MODEL, shard=after[1], elastic=True, **given)
+    assert difference(straight, out) < EXACT
+    figures = json.loads((out / "model" / "manifest.json").read_text("utf-8"))["figures"]
+    assert f"after update 10: processes {before[0]} -> {after[0]}" in figures["changed_during_training"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", OTHERS)
+def test_four_processes_train_the_model_of_one_whatever_the_recipe(case: str, dataset: Path, tmp_path: Path) -> None:
+    shard, settings = OTHERS[case]
+    batches = settings.get("accumulate", 4)
+    alone_settings, shared = ({**settings, "accumulate": each} for each in (batches, batches // 4))
+    alone = by_ranks(dataset, tmp_path / "one", 1, MODEL, **alone_settings)
+    several = by_ranks(dataset, tmp_path / "four", 4, MODEL, shard=shard, **shared)
+    assert difference(alone, several) < EXACT
+    assert [each[:2] for each in move_losses(alone)] == [each[:2] for each in move_losses(several)]
 
 
 @pytest.mark.slow

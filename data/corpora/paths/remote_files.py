@@ -42,6 +42,9 @@ HTTP_ENCODINGS = ("", "identity", "gzip", "x-gzip")
 CONNECT_SECONDS, READ_SECONDS = 30.0, 60.0
 """Patience for a connection, and for the next bytes of a file; a whole file may take as long as it does."""
 CHANGED_MESSAGE = "it was changed meanwhile; run the command again"
+CREDENTIALS_REMEDY = (
+    ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; for a public bucket FSSPEC_S3_ANON=true"
+)
 DOWNLOAD_RECORD_SUFFIX = ".json"
 MAX_NAME_CHARS = 100
 
@@ -99,7 +102,8 @@ def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda 
         said = _error_reason(error, url)
         text = " ".join(said.replace(user, "***").split()) if user else " ".join(said.split())
         reason = redact_credentials(text) or type(error).__name__
-        remedy = "" if record is None else "; data.online = false reads the copy that was made before"
+        remedy = CREDENTIALS_REMEDY if url.startswith("s3:") and "credentials" in reason else ""
+        remedy += "" if record is None else "; data.online = false reads the copy that was made before"
         raise DataError(f"cannot be downloaded ({reason:.200}){remedy}", file=redact_credentials(url)) from error
 
 

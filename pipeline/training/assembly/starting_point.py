@@ -21,11 +21,20 @@ from tfm.pipeline.runtime.fully_sharded import shard_parameters
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.parts import StartingPoint, TrainingSession
-from tfm.pipeline.training.assembly.word2vec import initialize_as_word2vec, uses_online_updates
+from tfm.pipeline.training.assembly.word2vec import (
+    initialize_as_word2vec,
+    other_updates_problem,
+    uses_online_updates,
+)
 from tfm.pipeline.training.batch_size_search import search_largest_batch_tokens
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.resume import plan_document, restore_progress
-from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Progress, TrainState
+from tfm.pipeline.training.checkpoints.train_state import (
+    ExecutionSettings,
+    Progress,
+    TrainState,
+    read_progress,
+)
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.checks import (
     check_adaptive_softmax,
@@ -175,8 +184,14 @@ def resumed_start(
         state: overwritten by the checkpoint's state.
         settings: the decisions of the first start.
         checkpoint: the checkpoint.
+
+    Raises:
+        RecipeError: the updates of word vectors would be of another kind.
     """
     world = session.world
+    earlier = read_progress(checkpoint).settings
+    if reason := other_updates_problem(session.model, session.config, earlier, settings, world.size):
+        raise RecipeError(reason)
     before = world.run_on_every_rank(  # each may read a part of its own
         lambda: restore_progress(state, checkpoint, session.todo, settings, world.size)
     )

@@ -3,8 +3,8 @@
 The equations are in `model/cpu_kernels/word2vec.py`. An update is the steps of a batch, all with the update's learning
 rate; draws follow from (seed, step, row), as those of every update.
 
-Of several processes each takes the steps of its own batches, from the same weights. Then each row of the weights moves
-by the mean d of the ways that it went in P processes, c times:
+Each of several processes takes the steps of its own batches, from the same weights. Then each row of the weights moves
+by the mean d of the ways that it went in the P processes, c times:
 
     W <- W + c d,    c = (1 - exp(-P s)) / (1 - exp(-s)),    s = rate * CURVATURE * k
 
@@ -23,6 +23,7 @@ from torch import Tensor
 
 from tfm.data.batching.example_keys import count_earlier_occurrences, example_rng_keys
 from tfm.data.dataset.split import Split
+from tfm.data.errors import format_count
 from tfm.model.config import ModelConfig
 from tfm.model.cpu_kernels.dispatch import load_kernel_module
 from tfm.model.layers.counter_rng import counter_hash
@@ -90,6 +91,34 @@ def uses_online_updates(model: ModelConfig, config: TrainingConfig, settings: Ex
         settings: the decisions of the first start.
     """
     return trains_like_word2vec(model, config) and no_online_updates_reason(model, config, settings) is None
+
+
+def other_updates_problem(
+    model: ModelConfig,
+    config: TrainingConfig,
+    earlier: ExecutionSettings,
+    settings: ExecutionSettings,
+    num_processes: int,
+) -> str | None:
+    """Why a training of word vectors cannot go on so: it would take other steps; None if it can.
+
+    Args:
+        model: the [model] part of a recipe.
+        config: the [training] part of a recipe.
+        earlier: the decisions up to the checkpoint.
+        settings: the decisions from now on.
+        num_processes: the number of processes from now on.
+    """
+    before, after = (uses_online_updates(model, config, each) for each in (earlier, settings))
+    if before == after and (not before or num_processes == earlier.world_size):
+        return None
+    kinds = "one step for each prediction", "one step an update"
+    began, would = kinds if before else kinds[::-1]
+    number = format_count(earlier.world_size, "process", "processes")
+    remedy = f'resume it with {number} on {earlier.device}, with training.parallel = "{earlier.parallel}"'
+    if before == after:
+        return f"training of these word vectors merges the steps of {number}, and would merge others: {remedy}"
+    return f"training of these word vectors began with {began}, and would go on with {would}: {remedy}"
 
 
 @torch.no_grad()

@@ -30,6 +30,7 @@ from tfm.pipeline.training.assembly.word2vec import (
     initialize_as_word2vec,
     merge_factors,
     no_online_updates_reason,
+    other_updates_problem,
 )
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
@@ -310,6 +311,25 @@ def test_the_loop_is_for_cpus_and_the_processes_of_torchrun() -> None:
     assert reason(parallel="processes") == (
         'set training.parallel = "threads": processes that share the loop are those of torchrun'
     )
+
+
+def test_a_training_does_not_go_on_with_steps_of_another_kind(dataset: Path, tmp_path: Path) -> None:
+    settings = ExecutionSettings(device="cpu", precision="fp32", threads=2, world_size=1, batch_tokens=64)
+    of_two, helped = (settings.model_copy(update=each) for each in ({"world_size": 2}, {"parallel": "processes"}))
+
+    def problem(earlier: ExecutionSettings, later: ExecutionSettings, num_processes: int) -> str | None:
+        return other_updates_problem(model_of(), sgd(), earlier, later, num_processes)
+
+    assert problem(settings, settings, 1) is problem(of_two, of_two, 2) is problem(helped, helped, 2) is None
+    for given in ((settings, settings, 2), (of_two, of_two, 1)):
+        assert "and would merge others: resume it with" in (problem(*given) or "")
+    assert "began with one step for each prediction, and would go on with one step an update" in (
+        problem(settings, helped, 1) or ""
+    )
+    assert "began with one step an update" in (problem(helped, settings, 1) or "")
+    run(dataset, tmp_path, sgd(max_steps=2, parallel="threads"), model=model_of())
+    with pytest.raises(RecipeError, match=r'resume it with one process .* training\.parallel = "threads"'):
+        run(dataset, tmp_path, sgd(max_steps=4, threads=2, parallel="processes"), model=model_of())
 
 
 @pytest.mark.parametrize(("words", "name"), [({}, "sgd"), (WHOLE, "adam")], ids=["softmax", "adam"])

@@ -162,3 +162,12 @@ def test_a_package_that_is_not_installed_is_named_as_pip_knows_it(
         fetch_local_copy(url, online=True)
     extra = re.fullmatch(r"fsspec\[(\w+)\]", package)
     assert extra is None or extra[1] in metadata("fsspec").get_all("Provides-Extra", [])
+
+
+def test_missing_credentials_are_asked_for_by_the_names_of_their_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object, **options: object) -> None:
+        raise RuntimeError("Unable to locate credentials")  # botocore's words
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", fail)
+    with pytest.raises(DataError, match=r"locate credentials\): set AWS_ACCESS_KEY_ID .* FSSPEC_S3_ANON=true"):
+        fetch_local_copy("s3://bucket/key.tsv", online=True)
