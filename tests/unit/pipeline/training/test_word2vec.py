@@ -328,7 +328,7 @@ def test_a_training_does_not_go_on_with_steps_of_another_kind(dataset: Path, tmp
     )
     assert "began with one step an update" in (problem(helped, settings, 1) or "")
     run(dataset, tmp_path, sgd(max_steps=2, parallel="threads"), model=model_of())
-    with pytest.raises(RecipeError, match=r'resume it with one process .* training\.parallel = "threads"'):
+    with pytest.raises(RecipeError, match=r'resume it with 1 process .* training\.parallel = "threads"'):
         run(dataset, tmp_path, sgd(max_steps=4, threads=2, parallel="processes"), model=model_of())
 
 
