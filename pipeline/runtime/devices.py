@@ -28,7 +28,7 @@ def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
     is measured to be faster. On a GPU the launch of a short product takes longer than the product."""
     if precision != "auto":
         return PRECISIONS[precision]
-    prefers_bf16 = _supports_bf16_matmul(device) and (device.type != "cpu" or bf16_is_faster())
+    prefers_bf16 = supports_bf16_matmul(device) and (device.type != "cpu" or bf16_is_faster())
     return torch.bfloat16 if prefers_bf16 else torch.float32
 
 
@@ -45,7 +45,7 @@ def decoding_precision(precision: DecodingPrecision, device: torch.device | str)
     return torch.int8
 
 
-def _supports_bf16_matmul(device: torch.device) -> bool:
+def supports_bf16_matmul(device: torch.device) -> bool:
     """Whether a device has instructions for bf16; without them a CPU emulates it, far slower than fp32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)

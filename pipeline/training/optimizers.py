@@ -2,7 +2,7 @@
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.devices import supports_bf16_matmul
 from tfm.pipeline.runtime.fully_sharded import local_shard, shard_like
 from tfm.pipeline.update_config import OptimizerConfig
 
@@ -64,9 +65,10 @@ class Muon(torch.optim.Optimizer):
 
         M <- m M + (1 - m) G,  N = m M + (1 - m) G,  W <- W - 0.2 sqrt(max(rows, columns)) rate orthogonal(N)
 
-    with m = `momentum` and orthogonal(U S V^T) = U V^T nearly, by five Newton-Schulz steps in bf16. The factor is that
-    of Liu et al. 2025, by which a step is as large as one of Adam, so that one rate and one weight decay are for all.
-    Embeddings, the output layer, biases and norms have AdamW.
+    with m = `momentum` and orthogonal(U S V^T) = U V^T nearly, by five Newton-Schulz steps in bf16, or in fp32 on a
+    device without products in bf16, which emulates them many times slower. The factor is that of Liu et al. 2025, by
+    which a step is as large as one of Adam, so that one rate and one weight decay are for all. Embeddings, the output
+    layer, biases and norms have AdamW.
     """
 
     def __init__(self, model: nn.Module, config: OptimizerConfig) -> None:
@@ -94,8 +96,51 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update all parameters once."""
-        for part in self._parts:
+        products, *others = self._parts
+        if supports_bf16_matmul(products.param_groups[0]["params"][0].device):
+            products.step()
+        else:
+            take_muon_step(products, torch.float32)
+        for part in others:
             part.step()
+
+
+def take_muon_step(optimizer: torch.optim.Optimizer, dtype: torch.dtype) -> None:
+    """Take the step of torch.optim.Muon, its products in another type; torch has no choice but bf16.
+
+    Args:
+        optimizer: that of torch.
+        dtype: type of the products of Newton-Schulz steps.
+    """
+    for group in optimizer.param_groups:
+        rate, momentum = group["lr"], group["momentum"]
+        for weight in group["params"]:
+            if weight.grad is None:
+                continue
+            state = optimizer.state[weight]
+            if not state:
+                state["momentum_buffer"] = torch.zeros_like(weight.grad)
+            mean: Tensor = state["momentum_buffer"]
+            mean.lerp_(weight.grad, 1 - momentum)
+            step = orthogonalize(weight.grad.lerp(mean, momentum).to(dtype), group)
+            weight.mul_(1 - rate * group["weight_decay"])
+            weight.add_(step, alpha=-0.2 * max(weight.shape) ** 0.5 * rate)
+
+
+def orthogonalize(matrix: Tensor, settings: Mapping[str, Any]) -> Tensor:
+    """Return the matrix (n, m) with singular values of about 1, by steps X <- a X + (b X X^T + c (X X^T)^2) X.
+
+    Args:
+        matrix: (n, m).
+        settings: of torch.optim.Muon: a, b, c as `ns_coefficients`, `ns_steps` and `eps`.
+    """
+    a, b, c = settings["ns_coefficients"]
+    x = matrix.T if len(matrix) > matrix.shape[1] else matrix
+    x = x / x.norm().clamp(min=settings["eps"])  # no singular value is above 1
+    for _ in range(settings["ns_steps"]):
+        gram = x @ x.T
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.T if len(matrix) > matrix.shape[1] else x
 
 
 def trainable_parameters(model: nn.Module) -> list[nn.Parameter]:

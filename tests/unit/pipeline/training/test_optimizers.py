@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,12 +14,15 @@ from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.training import optimizers
 from tfm.pipeline.training.optimizers import (
     OPTIMIZERS,
     make_optimizer,
+    orthogonalize,
     restore_state,
     set_learning_rate,
     state_tensors,
+    take_muon_step,
 )
 from tfm.pipeline.update_config import Optimizer, OptimizerConfig
 
@@ -154,6 +158,38 @@ def test_muon_turns_a_matrix_along_the_singular_vectors_of_its_gradients() -> No
         assert torch.linalg.svdvals(found).tolist() == pytest.approx([1.0] * 3, abs=0.35)
         expected = orthogonal(ahead)
         assert float((found * expected).sum() / found.norm() / expected.norm()) > 0.97
+
+
+@pytest.mark.parametrize("shape", [(12, 40), (40, 12), (16, 16)])
+def test_a_step_of_muon_is_torchs_and_nearly_the_same_in_fp32(shape: tuple[int, int]) -> None:
+    draw = torch.Generator().manual_seed(1)
+    start, gradients = torch.randn(shape, generator=draw), [torch.randn(shape, generator=draw) for _ in range(4)]
+
+    def train(step: Callable[[torch.optim.Muon], object]) -> torch.Tensor:
+        weight = nn.Parameter(start.clone())
+        optimizer = torch.optim.Muon([weight], lr=0.1, weight_decay=0.2, momentum=0.9, adjust_lr_fn="match_rms_adamw")
+        for each in gradients:
+            weight.grad = each.clone()
+            step(optimizer)
+        return weight.detach()
+
+    with torch.no_grad():
+        theirs, ours = train(lambda each: each.step()), train(lambda each: take_muon_step(each, torch.bfloat16))
+        in_fp32 = train(lambda each: take_muon_step(each, torch.float32))
+    assert torch.equal(ours, theirs)
+    torch.testing.assert_close(in_fp32, theirs, rtol=0, atol=0.02 * float((theirs - start).abs().max()))
+    turned = orthogonalize(gradients[0], {"ns_coefficients": (3.4445, -4.775, 2.0315), "ns_steps": 5, "eps": 1e-7})
+    assert torch.linalg.svdvals(turned).sub(1).abs().max() < 0.5
+
+
+@pytest.mark.parametrize("has_products", [True, False])
+def test_muon_multiplies_in_bf16_where_the_device_can(has_products: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    types = list[torch.dtype]()
+    monkeypatch.setattr(optimizers, "supports_bf16_matmul", lambda device: has_products)
+    monkeypatch.setattr(optimizers, "take_muon_step", lambda optimizer, dtype: types.append(dtype))
+    model = network()
+    step(model, make_optimizer(model, MUON), 1)
+    assert types == ([] if has_products else [torch.float32])
 
 
 def test_beside_muon_all_else_has_adamw() -> None:
