@@ -52,7 +52,7 @@ def check_masked_logits(folder: Path) -> LoadedModel:
 @pytest.mark.parametrize("name", ["BertForMaskedLM", "RobertaForMaskedLM"])
 @pytest.mark.parametrize("tied", [True, False])
 def test_of_two_biases_the_output_layer_s_own_counts(tied: bool, name: str, tmp_path: Path) -> None:
-    """Where tables are not tied, files have two, and transformers adds the one of the layer."""
+    """Files have two biases if tables are not tied, and transformers adds the one of the layer."""
     made(tmp_path / "theirs", name, tie_word_embeddings=tied)
     bias = "cls.predictions.bias" if name.startswith("Bert") else "lm_head.bias"
     own = bias.replace(".bias", ".decoder.bias")
