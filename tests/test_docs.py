@@ -6,6 +6,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,15 @@ TFM = [each for each in ALL if each[1].startswith("tfm ") and not re.search(r"\.
 SYNOPSES = [each for each in ALL if each[1].startswith("tfm ") and each not in TFM]
 
 
-def tracked() -> set[str]:
+@cache
+def python_paths() -> frozenset[str]:
     """Every Python file of ours, and every folder that holds one, by its path from the top."""
     files = [
         path.relative_to(ROOT)
         for top in ("cli", "pipeline", "model", "data", "tokenizer", "bench", "docs", "tests")
         for path in (ROOT / top).rglob("*.py")
     ]
-    return {str(path) for path in files} | {str(path.parent) for path in files}
+    return frozenset(str(path) for path in files) | {str(path.parent) for path in files}
 
 
 def test_there_is_something_to_hold() -> None:
@@ -156,7 +158,7 @@ def test_keys_that_a_page_names_are_keys_of_recipes(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=name_of)
 def test_files_that_a_page_names_are_there(page: Path) -> None:
-    ours = [f"/{each}" for each in tracked()]
+    ours = [f"/{each}" for each in python_paths()]
     for file in re.findall(r"(?<![\w./-])[\w./-]+\.py\b", page.read_text("utf-8")):
         is_ours = any(each.endswith(f"/{file.lstrip('./')}") for each in ours)
         assert is_ours or file.removeprefix("out/") in WRITTEN, f"{name_of(page)}: {file}"
@@ -229,7 +231,7 @@ def test_the_map_has_every_folder() -> None:
         bars, name = re.fullmatch(r"([│├└─ ]*)(\S+).*", line).groups()  # type: ignore[union-attr]
         places[len(bars) // 4 :] = [name.rstrip("/,")]
         named.add("/".join(places))
-    ours = {each for each in tracked() if each.split("/")[0] not in ("bench", "docs", "tests")}
+    ours = {each for each in python_paths() if each.split("/")[0] not in ("bench", "docs", "tests")}
     folders = {each for each in ours if not each.endswith(".py") and "language" not in each}
     assert folders - named == set()
     assert {each for each in named if "/" in each} - ours == set()
