@@ -126,7 +126,7 @@ def _held_out_files(folder: Path) -> Sequence[Pair]:
 
 def _bleu_of(run: Path) -> float:
     scores = json_format.loads((run / "scores" / "scores.json").read_bytes())
-    return float(scores["tests"]["test"]["scores"]["bleu"]["score"])
+    return float(scores["metrics"]["bleu"]["score"])
 
 
 def _count_kept(folder: Path, kinds: Sequence[Noise]) -> dict[str, Any]:
