@@ -17,7 +17,7 @@ from tests.cluster_driver import compute
 from tests.ray_nodes import Nodes, ray_nodes
 
 CHUNKS = 40
-PATIENCE = 300.0
+PATIENCE = 600.0
 WORDS = ("eins", "zwei", "drei", "vier", "fünf", "sechs")
 
 
