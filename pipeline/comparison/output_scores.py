@@ -104,7 +104,7 @@ def _score_output(
     columns = segments.references
     without: dict[str, str] = {metric: reasons[metric] for metric in evaluation.metrics if metric in reasons}
     notes = [f"{metric} is not computed: {why}" for metric, why in without.items()]
-    scores = score_texts(segments.hypotheses, columns, evaluation, without=without)
+    scores = score_texts(segments.hypotheses, columns, evaluation, skip_reasons=without)
     external = external_scores(evaluation.external, name, segments.sources, segments.hypotheses, columns, reporter)
     notes += [f"{metric} {why}" for metric, why in external.missing.items()]
     figures = {
