@@ -29,13 +29,13 @@ def comparison_as_json(comparison: Comparison, tested: SignificanceResults) -> d
         "tests": significance_test_settings(),
         "looked_at": [
             {
-                "test": each.test,
-                "folder": str(each.folder),
-                "times": num_test_uses(each.entries),
-                "models": each.num_models,
-                "unlisted": list(each.unlisted),
+                "test": usage.test,
+                "folder": str(usage.folder),
+                "times": num_test_uses(usage.entries),
+                "models": usage.num_models,
+                "unlisted": list(usage.unlisted),
             }
-            for each in tested.looked_at
+            for usage in tested.looked_at
         ],
         "runs": [_run_json(comparison, tested, run) for run in comparison.runs],
         "rows": [_row_json(comparison, tested, row) for row in comparison.rows],
