@@ -52,8 +52,8 @@ class CohenKappa:
 def values_by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[JudgedUnit, float]]:
     """The value that each judge gave to each unit."""
     table: dict[str, dict[JudgedUnit, float]] = {}
-    for each in judgments:
-        table.setdefault(each.judge, {})[each.segment, each.system] = each.value
+    for judgment in judgments:
+        table.setdefault(judgment.judge, {})[judgment.segment, judgment.system] = judgment.value
     return table
 
 
@@ -64,15 +64,17 @@ def estimate_alpha(judgments: Sequence[Judgment], level: MeasurementLevel) -> Kr
     library gigabytes (units times values squared), are computed by sums of squares, with the same result.
     """
     units: dict[JudgedUnit, list[float]] = {}
-    for each in judgments:
-        units.setdefault((each.segment, each.system), []).append(each.value)
+    for judgment in judgments:
+        units.setdefault((judgment.segment, judgment.system), []).append(judgment.value)
     pairable = {unit: values for unit, values in units.items() if len(values) > 1}
     values = list(pairable.values())
-    again = partial(bootstrap_alphas, units=values, level=level)
-    found = estimate_interval(_krippendorff_alpha(values, level), list(pairable), again, _disagreement_masks(values))
+    resample = partial(bootstrap_alphas, units=values, level=level)
+    estimate = estimate_interval(
+        _krippendorff_alpha(values, level), list(pairable), resample, _disagreement_masks(values)
+    )
     num_values = sum(map(len, values))
     return KrippendorffAlpha(
-        found.value, found.low, found.high, level, len(values), num_values, found.no_interval_reason
+        estimate.value, estimate.low, estimate.high, level, len(values), num_values, estimate.no_interval_reason
     )
 
 
@@ -100,9 +102,9 @@ def _interval_alpha(units: Sequence[Sequence[float]]) -> float:
     The m values of a unit have Σ_ij (x_i − x_j)² = 2 m S_u, and all n values 2 n S.
     """
     everything = np.concatenate([np.asarray(values, dtype=np.float64) for values in units])
-    num, whole = everything.size, float(((everything - everything.mean()) ** 2).sum())
-    within = sum(len(values) * float(np.var(values)) * len(values) / (len(values) - 1) for values in units)
-    return 1 - (num - 1) / (num * whole) * within
+    num, total_squares = everything.size, float(((everything - everything.mean()) ** 2).sum())
+    weighted_squares = sum(len(values) * float(np.var(values)) * len(values) / (len(values) - 1) for values in units)
+    return 1 - (num - 1) / (num * total_squares) * weighted_squares
 
 
 def bootstrap_alphas(counts: Array, units: Sequence[Sequence[float]], level: MeasurementLevel) -> Array:
@@ -132,9 +134,11 @@ def _bootstrap_interval_alphas(counts: Array, units: Sequence[Sequence[float]]) 
     middle = float(np.mean([value for values in units for value in values]))
     rows = [np.asarray(values, dtype=np.float64) - middle for values in units]
     per_unit = [(x.size, x.sum(), x @ x, ((x - x.mean()) ** 2).sum() * x.size / (x.size - 1)) for x in rows]
-    num, sums, squares, within = (counts @ np.array(per_unit)).T
-    whole = squares - sums**2 / num
-    return 1 - _safe_divide((num - 1) * within, num * np.where(whole > _MIN_SUM_OF_SQUARES * squares, whole, 0))
+    num, sums, squares, weighted_squares = (counts @ np.array(per_unit)).T
+    total_squares = squares - sums**2 / num
+    return 1 - _safe_divide(
+        (num - 1) * weighted_squares, num * np.where(total_squares > _MIN_SUM_OF_SQUARES * squares, total_squares, 0)
+    )
 
 
 def _safe_divide(numerator: Array, denominator: Array) -> Array:
@@ -178,25 +182,37 @@ def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> t
     """Cohen's kappa of every two judges that have a unit in common, and the mean of those that are defined."""
     table = values_by_judge(judgments)
     units = list(dict.fromkeys(unit for given in table.values() for unit in given))
-    place = {unit: i for i, unit in enumerate(units)}
-    found: list[CohenKappa] = []
+    positions = {unit: i for i, unit in enumerate(units)}
+    kappas: list[CohenKappa] = []
     of_draws: list[Callable[[Array], Array]] = []
-    for one, other in combinations(table, 2):
-        both = [unit for unit in table[one] if unit in table[other]]
-        if both:
-            first, second = [table[one][unit] for unit in both], [table[other][unit] for unit in both]
-            again = partial(bootstrap_kappas, first=first, second=second, level=level)
+    for name, other_name in combinations(table, 2):
+        shared_units = [unit for unit in table[name] if unit in table[other_name]]
+        if shared_units:
+            first, second = (
+                [table[name][unit] for unit in shared_units],
+                [table[other_name][unit] for unit in shared_units],
+            )
+            resample = partial(bootstrap_kappas, first=first, second=second, level=level)
             value, differing = (
                 cohen_kappa(first, second, level),
                 _disagreement_masks(list(zip(first, second, strict=True))),
             )
-            each = estimate_interval(value, both, again, differing)
-            found.append(CohenKappa((one, other), each.value, each.low, each.high, len(both), each.no_interval_reason))
-            of_draws.append(partial(_bootstrap_unit_subset, [place[unit] for unit in both], again))
-    values = [each.value for each in found if each.value is not None]
+            estimate = estimate_interval(value, shared_units, resample, differing)
+            kappas.append(
+                CohenKappa(
+                    (name, other_name),
+                    estimate.value,
+                    estimate.low,
+                    estimate.high,
+                    len(shared_units),
+                    estimate.no_interval_reason,
+                )
+            )
+            of_draws.append(partial(_bootstrap_unit_subset, [positions[unit] for unit in shared_units], resample))
+    values = [each.value for each in kappas if each.value is not None]
     mean = fmean(values) if values else None
     differing = _disagreement_masks([[given[unit] for given in table.values() if unit in given] for unit in units])
-    return found, estimate_interval(
+    return kappas, estimate_interval(
         mean, units, lambda counts: _nan_mean([each(counts) for each in of_draws]), differing
     )
 
