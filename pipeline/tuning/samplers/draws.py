@@ -80,5 +80,5 @@ def scale_from_unit(unit_value: float, distribution: FloatDistribution) -> float
         if distribution.log
         else (distribution.low, distribution.high)
     )
-    found = low + unit_value * (high - low)
-    return min(max(math.exp(found) if distribution.log else found, distribution.low), distribution.high)
+    number = low + unit_value * (high - low)
+    return min(max(math.exp(number) if distribution.log else number, distribution.low), distribution.high)

@@ -88,8 +88,8 @@ def mutate_value(value: Any, distribution: BaseDistribution, rng: np.random.Gene
         neighbours = [each for each in (value - 1, value + 1) if distribution.low <= each <= distribution.high]
         return neighbours[int(rng.integers(len(neighbours)))] if neighbours else value
     if isinstance(distribution, FloatDistribution):
-        place = scale_to_unit(value, distribution) + MUTATION_STEP * float(rng.standard_normal())
-        return scale_from_unit(min(max(place, 0.0), 1.0), distribution)
+        position = scale_to_unit(value, distribution) + MUTATION_STEP * float(rng.standard_normal())
+        return scale_from_unit(min(max(position, 0.0), 1.0), distribution)
     assert isinstance(distribution, CategoricalDistribution)
-    others = [each for each in distribution.choices if each != value]
-    return others[int(rng.integers(len(others)))] if others else value
+    other_values = [each for each in distribution.choices if each != value]
+    return other_values[int(rng.integers(len(other_values)))] if other_values else value
