@@ -44,17 +44,19 @@ def _forward_encoder_decoder(
     """Read with an encoder-decoder: a row of its decoder reads a token of the target and predicts the next one."""
     assert target is not None
     _run_teacher_forced(loaded, source, target)
-    read, lead = _source_tokens(loaded, [*source, EOS_ID]), [BOS_ID]
+    source_tokens, start_ids = _source_tokens(loaded, [*source, EOS_ID]), [BOS_ID]
     if isinstance(loaded.model, LanguagePrefixModel):
-        numbers = torch.arange(len(read))
-        split_ids = loaded.model.split_off_language_prefix(numbers, Layout.from_lengths(torch.tensor([len(read)])))
-        read, lead = (
-            tuple(read[each] for each in split_ids.source),
+        numbers = torch.arange(len(source_tokens))
+        split_ids = loaded.model.split_off_language_prefix(
+            numbers, Layout.from_lengths(torch.tensor([len(source_tokens)]))
+        )
+        source_tokens, start_ids = (
+            tuple(source_tokens[each] for each in split_ids.source),
             [[*source, EOS_ID][each] for each in split_ids.prefix[0]],
         )
     return {
-        "encoder": AttentionAxes(read, read, _label_tokens_with_word("", read)),
-        **teacher_forced_axes(loaded, target, read, start_ids=lead),
+        "encoder": AttentionAxes(source_tokens, source_tokens, _label_tokens_with_word("", source_tokens)),
+        **teacher_forced_axes(loaded, target, source_tokens, start_ids=start_ids),
     }
 
 
@@ -96,13 +98,16 @@ def _forward_concatenated(
     """A decoder-only model: one text, or a source and after it the target."""
     if target is not None:
         _run_teacher_forced(loaded, source, target)
-        read, output_tokens = _source_tokens(loaded, [*source, EOS_ID]), _target_tokens(loaded, [*target, EOS_ID])
-        tokens = (*read, *_target_tokens(loaded, [BOS_ID, *target]))
+        source_tokens, output_tokens = (
+            _source_tokens(loaded, [*source, EOS_ID]),
+            _target_tokens(loaded, [*target, EOS_ID]),
+        )
+        tokens = (*source_tokens, *_target_tokens(loaded, [BOS_ID, *target]))
         return {
             "decoder": AttentionAxes(
                 tokens,
                 tokens,
-                (*_label_tokens_with_word("", read), *_label_tokens_with_word("then says", output_tokens)),
+                (*_label_tokens_with_word("", source_tokens), *_label_tokens_with_word("then says", output_tokens)),
             )
         }
     ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))

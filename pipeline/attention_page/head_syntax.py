@@ -126,11 +126,11 @@ class SyntaxAccuracyCounts:
             attention: (H, W, W) between the words.
         """
         top_words = attention.argmax(2)
-        attended = attention.max(2) > 0
+        has_attention = attention.max(2) > 0
         for key, word, right in syntax_probe_targets(sentence):
-            hits = np.isin(top_words[:, word], list(right)) & attended[:, word]
-            so_far = self._right[key].get((kind, layer), np.zeros(len(attention), np.int64))
-            self._right[key][kind, layer] = so_far + hits
+            hits = np.isin(top_words[:, word], list(right)) & has_attention[:, word]
+            hit_counts = self._right[key].get((kind, layer), np.zeros(len(attention), np.int64))
+            self._right[key][kind, layer] = hit_counts + hits
 
     def relations(self) -> Iterator[RelationAccuracy]:
         """Each relation in both directions, the frequent first."""

@@ -67,18 +67,18 @@ def choose_view(
         RecipeError: the model has no such kind, layer or head.
     """
     kinds = list(trace.axes)
-    chosen = next((each for each in kinds if each == kind), None) if kind else kinds[-1]
-    if chosen is None:
+    chosen_kind = next((each for each in kinds if each == kind), None) if kind else kinds[-1]
+    if chosen_kind is None:
         raise RecipeError(f"--kind {kind}: this model has {', '.join(kinds)}")
-    layers = trace.layers(chosen)
+    layers = trace.layers(chosen_kind)
     if layer is not None and not 1 <= layer <= len(layers):
-        raise RecipeError(f"--layer {layer}: the {ATTENTION_KIND_TITLES[chosen]} has layers 1 to {len(layers)}")
+        raise RecipeError(f"--layer {layer}: the {ATTENTION_KIND_TITLES[chosen_kind]} has layers 1 to {len(layers)}")
     if head is not None and layer is None and len(layers) > 1:
         raise RecipeError(f"--head {head}: give the layer too, with --layer 1 to {len(layers)}")
     heads = len(layers[(layer or 1) - 1].weights)
     if head is not None and not 1 <= head <= heads:
-        raise RecipeError(f"--head {head}: the {ATTENTION_KIND_TITLES[chosen]} has heads 1 to {heads}")
-    return AttentionView(chosen, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
+        raise RecipeError(f"--head {head}: the {ATTENTION_KIND_TITLES[chosen_kind]} has heads 1 to {heads}")
+    return AttentionView(chosen_kind, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
 
 
 def view_weights(trace: AttentionTrace, view: AttentionView) -> Weights:

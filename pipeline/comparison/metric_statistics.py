@@ -88,9 +88,9 @@ def collect_metric_statistics(
     comparable_runs = [run for run in runs_with_metric if has_base and comparison.is_comparable(run, name)]
     comparable, missing = _statistics_by_system(metric, comparable_runs, systems)
     missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE_SCORE_REASON) for run in runs_with_metric]
-    compared, incomparable = {run.name for run in comparable_runs} if comparable else {base}, {}
+    names, incomparable = {run.name for run in comparable_runs} if comparable else {base}, {}
     for run in runs_with_metric:
-        if run.name not in compared:
+        if run.name not in names:
             run_statistics, notes = _statistics_by_system(metric, [run], systems)
             incomparable.update(run_statistics)
             missing += notes

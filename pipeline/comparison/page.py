@@ -139,10 +139,10 @@ def score_interval_columns(comparison: Comparison, tested: SignificanceResults, 
         The columns; none if no score is known by segment.
     """
     rows = [
-        (metric_heading(comparison, metric), make_number_formatter(comparison, metric), row_name(row), measured)
+        (metric_heading(comparison, metric), make_number_formatter(comparison, metric), row_name(row), estimate)
         for metric in metrics
         for row in comparison.rows
-        if (measured := tested.rows.get(metric, {}).get(row.name)) is not None
+        if (estimate := tested.rows.get(metric, {}).get(row.name)) is not None
     ]
     columns = [
         Column("run", [Cell(name) for _, _, name, _ in rows], numeric=False),

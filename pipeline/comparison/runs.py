@@ -77,8 +77,8 @@ class Comparison:
         for row in self.rows:
             runs_without: dict[str, list[str]] = {}
             for name in dict.fromkeys(name for run in row.runs for name in run.figures):
-                if lacking := row.runs_without(name):
-                    runs_without.setdefault(format_names(lacking), []).append(name)
+                if run_names := row.runs_without(name):
+                    runs_without.setdefault(format_names(run_names), []).append(name)
                 if (reason := row.no_mean_reason(name)) is not None:
                     remarks.append(f"{row.name}: {name}: {reason}")
             remarks += [

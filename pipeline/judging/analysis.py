@@ -92,13 +92,13 @@ def _comparison_judgments(campaign: Campaign, answers: Sequence[Answer]) -> list
 
 
 def _analyze_scale(name: str, judgments: Sequence[Judgment]) -> ScaleFindings:
-    standardized, unvaried = z_scores(judgments)
-    fewest = MIN_ERROR_SEGMENTS if name == ERROR_SCALE else MIN_SEGMENTS
-    raw, z = mean_ratings(judgments, fewest), mean_ratings(standardized, fewest)
+    standardized, constant_judges = z_scores(judgments)
+    min_segments = MIN_ERROR_SEGMENTS if name == ERROR_SCALE else MIN_SEGMENTS
+    raw, z = mean_ratings(judgments, min_segments), mean_ratings(standardized, min_segments)
     sign = _direction_sign(name)
     estimates = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * estimates[system].value)
-    tests = difference_tests(standardized, order, fewest)
+    tests = difference_tests(standardized, order, min_segments)
     places = rank_clusters_by_pairs(order, significant_pairs(tests, sign))
     ratings = [
         SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in judgments))
@@ -106,7 +106,7 @@ def _analyze_scale(name: str, judgments: Sequence[Judgment]) -> ScaleFindings:
     ]
     level = MEASUREMENT_LEVELS[name]
     agreement = estimate_alpha(judgments, level), *pairwise_kappas(judgments, level)
-    return ScaleFindings(name, sign < 0, ratings, tests, *agreement, standardized, unvaried)
+    return ScaleFindings(name, sign < 0, ratings, tests, *agreement, standardized, constant_judges)
 
 
 def _analyze_choices(campaign: Campaign, answers: Sequence[Answer]) -> ChoiceFindings:
@@ -155,12 +155,12 @@ def _scale_warnings(scales: Sequence[ScaleFindings]) -> list[str]:
         for judge in scale.without_z
     ]
     for scale in scales:
-        order, better = (
+        order, pairs = (
             [each.system for each in scale.systems],
             significant_pairs(scale.tests, _direction_sign(scale.name)),
         )
         basis, tested = "its mean over all of its segments", "the test, of z on the segments that both have,"
-        messages += contradiction_messages(scale.name, order, better, basis, tested)
+        messages += contradiction_messages(scale.name, order, pairs, basis, tested)
     return messages
 
 

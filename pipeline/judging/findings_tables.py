@@ -204,10 +204,10 @@ def _missing_statistics(findings: Findings) -> Iterator[tuple[str, str, str, str
     """Each interval of the tables: its scale, figure and of what it is, and why it is not given, or None."""
     parts: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(scale.name, scale) for scale in findings.scales]
     for scale in findings.scales:
-        for rated in scale.systems:
-            yield scale.name, "mean", rated.system, rated.mean.no_interval_reason
-            if rated.z is not None:
-                yield scale.name, "z", rated.system, rated.z.no_interval_reason
+        for rating in scale.systems:
+            yield scale.name, "mean", rating.system, rating.mean.no_interval_reason
+            if rating.z is not None:
+                yield scale.name, "z", rating.system, rating.z.no_interval_reason
         for test in scale.tests:
             yield scale.name, "difference", f"{test.first} - {test.second}", test.no_interval_reason
     if findings.choices is not None:

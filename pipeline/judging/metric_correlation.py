@@ -47,12 +47,12 @@ def read_references(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
         raise DataError(f"the campaign is of several test sets ({', '.join(tests)}): its lines name none", file=file)
     lines = list(open_lines(file))
     if campaign.num_lines is not None and len(lines) != campaign.num_lines:
-        has = format_count(len(lines), "line")
-        raise DataError(f"has {has}, but the test set {tests[0]} has {campaign.num_lines:,}", file=file)
+        num_lines = format_count(len(lines), "line")
+        raise DataError(f"has {num_lines}, but the test set {tests[0]} has {campaign.num_lines:,}", file=file)
     last = max((item.line for item in items), default=0)
     if last > len(lines):
-        has = format_count(len(lines), "line")
-        raise DataError(f"has {has}, but the campaign has line {last} of {tests[0]}", file=file)
+        num_lines = format_count(len(lines), "line")
+        raise DataError(f"has {num_lines}, but the campaign has line {last} of {tests[0]}", file=file)
     return {segment_name(item): [lines[item.line - 1]] for item in items}
 
 
@@ -93,8 +93,10 @@ def add_correlations(
         on_done(metric)
     num = max((each.num_systems for some in correlations.values() for each in some), default=0)
     if 0 < num < MIN_CORRELATED_SYSTEMS:
-        few = format_count(num, "system")
-        notes.append(f"correlations by system are of {few}: with fewer than {MIN_CORRELATED_SYSTEMS} they mean little")
+        system_count = format_count(num, "system")
+        notes.append(
+            f"correlations by system are of {system_count}: with fewer than {MIN_CORRELATED_SYSTEMS} they mean little"
+        )
     return replace(findings, correlations=correlations, notes=notes)
 
 

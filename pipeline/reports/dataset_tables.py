@@ -75,9 +75,9 @@ def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
 
 
 def _dropped_table(split: Mapping[str, Any], unit: str) -> Table:
-    read = split["read"]
-    rows: list[list[object]] = [[reason, f"{n:,}", f"{n / read:.2%}"] for reason, n in split["dropped"].items()]
-    return f"dropped from the {read:,} {unit} read", ["reason", "pairs", "share"], rows
+    num_read = split["read"]
+    rows: list[list[object]] = [[reason, f"{n:,}", f"{n / num_read:.2%}"] for reason, n in split["dropped"].items()]
+    return f"dropped from the {num_read:,} {unit} read", ["reason", "pairs", "share"], rows
 
 
 def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:

@@ -130,10 +130,10 @@ def proportion_interval(successes: float, count: int) -> tuple[float, float]:
         low = 0.0 if successes == 0 else float(betaincinv(successes, failures + 1, half))
         return low, 1.0 if failures == 0 else float(betaincinv(successes + 1, failures, 1 - half))
     low, high = wilson_interval(successes, count)
-    few = 2 if count <= 50 else 3
-    if 0 < successes <= few:
+    limit = 2 if count <= 50 else 3
+    if 0 < successes <= limit:
         low = float(gammaincinv(successes, 1 - CONFIDENCE_LEVEL)) / count
-    if 0 < failures <= few:
+    if 0 < failures <= limit:
         high = 1 - float(gammaincinv(failures, 1 - CONFIDENCE_LEVEL)) / count
     return low, high
 
@@ -186,22 +186,22 @@ def _scores_of_items_json(
 ) -> dict[str, Any]:
     """The shares of some items by each rule; their signature counts the items that were not read as they are."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in results)
-    read = "end:no" if results[0].is_pseudo else "end:counted"
+    reading = "end:no" if results[0].is_pseudo else "end:counted"
     if results[0].log_probs_alone is not None:
-        read = "end:no|pieces:of-joined-text"
+        reading = "end:no|pieces:of-joined-text"
     lines = {each.item.line for each in results}
     read_otherwise = {"cut": len(lines & warnings.cut_lines), "unknown": len(lines & warnings.unknown_lines)}
     reading_counts = "".join(f"{name}:{count}|" for name, count in read_otherwise.items() if count)
-    shared = f"{read}|count:{len(results)}|chance:{chance:.4g}|{reading_counts}ties:shared|stat:share*100"
+    shared = f"{reading}|count:{len(results)}|chance:{chance:.4g}|{reading_counts}ties:shared|stat:share*100"
     shared = f"{shared}|interval:{proportion_interval_name(len(results))}"
     shares = {}
     for name in rules:
         right = math.fsum(tie_split_accuracy(SCORING_RULES[name](each), each.item.answer) for each in results)
         low, high = proportion_interval(right, len(results))
-        compared = (
+        quantity = (
             RULE_SIGNATURES[name].replace("log-p", "pseudo-log-p") if results[0].is_pseudo else RULE_SIGNATURES[name]
         )
-        signature = f"{kind}|compared:{compared}|{shared}"
+        signature = f"{kind}|compared:{quantity}|{shared}"
         shares[name] = asdict(PercentWithInterval(100 * right / len(results), 100 * low, 100 * high, signature))
     return {"count": len(results), "chance": chance, "accuracy": shares}
 

@@ -65,8 +65,8 @@ def score_alternatives(
     if not (TASK_SPECS[task].writes or TASK_SPECS[task].hides_pieces):
         raise DataError(f"was trained for {task}, and gives texts no probability", file=loaded.folder)
     warnings = InputWarnings()
-    read = _make_request_builder(loaded, items, kind, warnings)
-    requests = [each for item in items.items for each in read(item)]
+    build_requests = _make_request_builder(loaded, items, kind, warnings)
+    requests = [each for item in items.items for each in build_requests(item)]
     log_probs_by_request = _request_log_probs(loaded, requests, reporter)
     results, start = [], 0
     for item in items.items:
@@ -153,15 +153,15 @@ class _TextRequests:
         wholes = [self._encode(item.context + text) for text in item.alternatives]
         texts_alone = [self._encode(text) for text in item.alternatives]
         start = min(len(commonprefix((context_ids, whole))) for whole in wholes)  # noqa: RUF071 - of ids, not of paths
-        added = [whole[start:] for whole in wholes]
-        for texts in (added, texts_alone):
+        continuations = [whole[start:] for whole in wholes]
+        for texts in (continuations, texts_alone):
             _check_scorable(item, self._name, texts, self._limit)
         too_many = max(0, max(map(len, wholes)) - self._limit)
-        _record_input_warnings(self._warnings, item, cut=too_many > 0, texts=added)
-        if (glued := _word_across_boundary(item)) is not None:
-            self._warnings.word_joins.append(glued)
+        _record_input_warnings(self._warnings, item, cut=too_many > 0, texts=continuations)
+        if (joined_word := _word_across_boundary(item)) is not None:
+            self._warnings.word_joins.append(joined_word)
         prefix = tuple(context_ids[too_many:start])
-        return [(prefix, tuple(each)) for each in added] + [((), tuple(each)) for each in texts_alone]
+        return [(prefix, tuple(each)) for each in continuations] + [((), tuple(each)) for each in texts_alone]
 
 
 def _record_input_warnings(

@@ -137,8 +137,8 @@ def evaluated_model_from_manifests(models: Sequence[Manifest], selection_method:
     """The model, or several as an ensemble, as one that looks at a test set."""
     if len(models) == 1:
         return read_evaluated_model(models[0].path, models[0].fingerprint, selection_method)
-    together = sha256_of_json([each.fingerprint for each in models])
-    return read_evaluated_model(models[0].path, together, f"{selection_method}, as an ensemble")
+    fingerprint = sha256_of_json([each.fingerprint for each in models])
+    return read_evaluated_model(models[0].path, fingerprint, f"{selection_method}, as an ensemble")
 
 
 def evaluated_model_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> EvaluatedModel | None:

@@ -200,8 +200,8 @@ def _interval_around(mean: float, variance: _Variance) -> tuple[float, float]:
 
 def _correct_p_values(results: Sequence[RecipeResult]) -> list[RecipeResult]:
     """The results with Holm's correction over all recipes that were tested."""
-    corrected = iter(holm_correction([result.versus.p for result in results if result.versus is not None]))
+    p_values = iter(holm_correction([result.versus.p for result in results if result.versus is not None]))
     return [
-        result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(corrected)))
+        result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(p_values)))
         for result in results
     ]

@@ -77,15 +77,15 @@ def _set_ticks(set_ticks: Callable[..., object], parameter: Parameter) -> None:
 
 def slice_plot(results: SearchResults, parameters: Sequence[Parameter]) -> str:
     """Draw for each key the figure of every finished trial over its value."""
-    able = list(parameters[:MAX_SLICES])
-    rows = -(-len(able) // 3)
+    shown_parameters = list(parameters[:MAX_SLICES])
+    rows = -(-len(shown_parameters) // 3)
 
     def draw(figure: "Figure") -> None:
-        grid = figure.subplots(rows, min(3, len(able)), sharey=True, squeeze=False)
-        for axes, parameter in zip(grid.flat, able, strict=False):
-            having = [each for each in results.ranked if parameter.key in each.configuration]
-            places = [_axis_coordinate(parameter, each.configuration[parameter.key]) for each in having]
-            axes.plot(places, [each.value for each in having], ".", color=DOT_COLOR)
+        grid = figure.subplots(rows, min(3, len(shown_parameters)), sharey=True, squeeze=False)
+        for axes, parameter in zip(grid.flat, shown_parameters, strict=False):
+            trials = [each for each in results.ranked if parameter.key in each.configuration]
+            positions = [_axis_coordinate(parameter, each.configuration[parameter.key]) for each in trials]
+            axes.plot(positions, [each.value for each in trials], ".", color=DOT_COLOR)
             best = results.best
             if best is not None and parameter.key in best.configuration:
                 axes.plot(
@@ -99,7 +99,7 @@ def slice_plot(results: SearchResults, parameters: Sequence[Parameter]) -> str:
             _set_ticks(axes.set_xticks, parameter)
             axes.set_xlabel(escape_label(parameter.key))
             axes.grid(alpha=0.25)
-        for axes in list(grid.flat)[len(able) :]:
+        for axes in list(grid.flat)[len(shown_parameters) :]:
             axes.set_visible(False)
         grid[0][0].set_ylabel(results.metric)
 

@@ -68,9 +68,9 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
 
 def _describe_pruning(config: SearchConfig) -> str:
     """Return as text how trials were ended early, and by which of their trainings, where they have several."""
-    compared = [f"on the first of {config.folds} folds"] if config.folds is not None else []
-    compared += [f"with the first of {config.repeats} seeds"] if config.repeats > 1 else []
-    basis = f", by the training {' '.join(compared)} alone" if compared and config.pruning != "none" else ""
+    scopes = [f"on the first of {config.folds} folds"] if config.folds is not None else []
+    scopes += [f"with the first of {config.repeats} seeds"] if config.repeats > 1 else []
+    basis = f", by the training {' '.join(scopes)} alone" if scopes and config.pruning != "none" else ""
     return f"{PRUNER_DESCRIPTIONS[config.pruning]}{basis}"
 
 
@@ -157,8 +157,8 @@ def _trial_cells(trial: TrialResult, keys: Sequence[str]) -> str:
     value = "–" if trial.value is None else f"{trial.value:.4f}"
     settings = [trial.configuration.get(key, "–") for key in keys]
     texts = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in settings]
-    ended = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
+    outcome = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
     numbers = [str(trial.number), value, *texts, f"{trial.updates:,}", f"{trial.seconds:,.0f}"]
     return (
-        "".join(f'<td class="number">{escape_html(each)}</td>' for each in numbers) + f"<td>{escape_html(ended)}</td>"
+        "".join(f'<td class="number">{escape_html(each)}</td>' for each in numbers) + f"<td>{escape_html(outcome)}</td>"
     )

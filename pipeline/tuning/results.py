@@ -213,17 +213,17 @@ def _parameter_importances(trials: Trials) -> dict[str, float]:
     import optuna
     from optuna.importance import FanovaImportanceEvaluator
 
-    shared = set.intersection(*({*each.params} for each in trained_trials))
-    varied = sorted(key for key in shared if len({each.params[key] for each in trained_trials}) > 1)
-    if not varied:
+    shared_keys = set.intersection(*({*each.params} for each in trained_trials))
+    varied_keys = sorted(key for key in shared_keys if len({each.params[key] for each in trained_trials}) > 1)
+    if not varied_keys:
         return {}
     study = optuna.create_study()  # in memory
     for trial in trained_trials:
-        pairs = {key: _to_sampling_scale(trial.params[key], trial.distributions[key]) for key in varied}
+        pairs = {key: _to_sampling_scale(trial.params[key], trial.distributions[key]) for key in varied_keys}
         params, distributions = ({key: pair[part] for key, pair in pairs.items()} for part in (0, 1))
         study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=trial.value))
     # not by `get_param_importances`, which makes their sum 1
-    importances = FanovaImportanceEvaluator(seed=trials.config.seed).evaluate(study, params=varied)
+    importances = FanovaImportanceEvaluator(seed=trials.config.seed).evaluate(study, params=varied_keys)
     return {key: value for key, value in importances.items() if math.isfinite(value)}
 
 

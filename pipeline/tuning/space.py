@@ -147,8 +147,12 @@ def _grid_values(key: str, config: ParameterConfig, low: float, high: float) -> 
         numbers = [low + number * config.step for number in range(count)]
     else:
         numbers = [low * (config.factor or 1.0) ** number for number in range(count)]
-    rounded = [float(f"{each:.12g}") for each in numbers]  # 0.1 + 2 * 0.1 is meant to be 0.3
-    return [int(each) for each in rounded] if all(each.is_integer() for each in rounded) else list(rounded)
+    rounded_numbers = [float(f"{each:.12g}") for each in numbers]  # 0.1 + 2 * 0.1 is meant to be 0.3
+    return (
+        [int(each) for each in rounded_numbers]
+        if all(each.is_integer() for each in rounded_numbers)
+        else list(rounded_numbers)
+    )
 
 
 def suggest_configuration(parameters: Sequence[Parameter], trial: "Trial") -> Configuration:

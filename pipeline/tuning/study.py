@@ -127,8 +127,8 @@ class Trials:
         """
         trials = self.all_trials()
         running = [each for each in trials if each.state == TrialState.RUNNING]
-        with ExitStack() as free:
-            candidates = [each for each in running if self._is_claimable(each.number, free)]
+        with ExitStack() as locks:
+            candidates = [each for each in running if self._is_claimable(each.number, locks)]
             other_trials = [each for each in running if each not in candidates]
         visible_trials = [each for each in other_trials if self._is_visible(each.number)]
         running_configurations = [
@@ -163,14 +163,16 @@ class Trials:
             number: number of the trial to compare.
             configuration: its values of the keys that vary.
         """
-        with hold_lock(self.folder / ".claim.lock"), ExitStack() as free:
-            twins = [
+        with hold_lock(self.folder / ".claim.lock"), ExitStack() as locks:
+            duplicates = [
                 trial
                 for trial in self.all_trials()[:number]
                 if trial.user_attrs.get(CONFIGURATION_ATTR) == configuration
             ]
-            running = [each for each in twins if each.state == TrialState.RUNNING and self._is_visible(each.number)]
-            return next((each for each in running if not self._is_claimable(each.number, free)), None)
+            running = [
+                each for each in duplicates if each.state == TrialState.RUNNING and self._is_visible(each.number)
+            ]
+            return next((each for each in running if not self._is_claimable(each.number, locks)), None)
 
     def _reset_samplers(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""

@@ -67,13 +67,13 @@ def open_trials(
             f"{SEARCH_ATTR}: {study_settings!r:.60} is no description of a search; {DAMAGED_JOURNAL_REMEDY}",
             file=source,
         )
-    changed = sorted(setting_differences(study_settings, settings))
-    if not changed and study.directions != [_study_direction(config)]:
-        changed = ["direction"]
-    if changed:
+    changed_keys = sorted(setting_differences(study_settings, settings))
+    if not changed_keys and study.directions != [_study_direction(config)]:
+        changed_keys = ["direction"]
+    if changed_keys:
         remedy = "move that folder away" if url is None else "take another database (--storage)"
         raise DataError(
-            f"holds the trials of another search, which differs in {format_names(changed[:3])}; give "
+            f"holds the trials of another search, which differs in {format_names(changed_keys[:3])}; give "
             f"this one another name (search.name), or {remedy}",
             file=folder if url is None else source,
         )

@@ -89,8 +89,8 @@ def run_trial(
     earlier = find_duplicate(trials, claimed.number, configuration)
     if earlier is not None:
         claimed.trial.set_user_attr(DUPLICATE_OF_ATTR, earlier.number)
-        ended = str(earlier.user_attrs.get("ended") or FINISHED_STATUS)
-        outcome = TrialOutcome(ended, f"the same configuration as trial {earlier.number}", earlier.value)
+        status = str(earlier.user_attrs.get("ended") or FINISHED_STATUS)
+        outcome = TrialOutcome(status, f"the same configuration as trial {earlier.number}", earlier.value)
     else:
         outcome = _run_configuration(trials, claimed, configuration, base, sets, command, log)
     claimed.trial.set_user_attr("ended", outcome.ended)

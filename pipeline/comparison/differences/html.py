@@ -25,8 +25,8 @@ def test_set_section(differences: SystemDifferences) -> list[str]:
             for table in differences.words[1:]
         ]
         parts.append(f"<details><summary>Precision and recall of words</summary>{''.join(tables)}</details>")
-    for name, changed in differences.changes.items():
-        parts += _changes_section(differences, name, changed)
+    for name, changes in differences.changes.items():
+        parts += _changes_section(differences, name, changes)
     return parts
 
 
@@ -79,17 +79,17 @@ def _difference_bar(difference: float | None, scale: float) -> str:
     return f'<td><div class="track"><div class="{side}" style="width: {width:.1f}%"></div></div></td>'
 
 
-def _changes_section(differences: SystemDifferences, name: str, changed: SentenceChanges) -> list[str]:
+def _changes_section(differences: SystemDifferences, name: str, changes: SentenceChanges) -> list[str]:
     """The numbers of segments that are better and worse, and the segments that changed most."""
     base = differences.columns[0]
     parts = [
         f"<h3>Sentences: {bidi_isolate(base)} and {bidi_isolate(name)}</h3>",
-        f'<p class="note">Segments by {changed.by}: better in {bidi_isolate(name)} {changed.better:,}, '
-        f"worse {changed.worse:,}, as good but not the same {changed.as_good:,}, the same {changed.same:,}.</p>",
+        f'<p class="note">Segments by {changes.by}: better in {bidi_isolate(name)} {changes.better:,}, '
+        f"worse {changes.worse:,}, as good but not the same {changes.as_good:,}, the same {changes.same:,}.</p>",
     ]
-    for title, sentences in (("Gained most", changed.gained), ("Lost most", changed.lost)):
+    for title, sentences in (("Gained most", changes.gained), ("Lost most", changes.lost)):
         if sentences:
-            parts += [f"<h4>{title}</h4>", *(_sentence_html(each, base, name, changed.by) for each in sentences)]
+            parts += [f"<h4>{title}</h4>", *(_sentence_html(each, base, name, changes.by) for each in sentences)]
     return parts
 
 

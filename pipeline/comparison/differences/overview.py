@@ -152,11 +152,11 @@ def _compare_on_test(
     words = [average_columns(each, groups) for each in words]
     remarks += [FIRST_RUNS_MESSAGE] if any(len(runs) > 1 for runs in segments_by_system.values()) else []
     first_runs = {name: runs[0] for name, runs in list(segments_by_system.items())[1:]}
-    changed: dict[str, SentenceChanges] = {}
+    changes: dict[str, SentenceChanges] = {}
     for name, segments in first_runs.items():
         with reporter.bar(f"comparing sentences of {test}", len(base.hypotheses), "segments") as bar:
-            changed[name] = find_sentence_changes(base, segments, config, MAX_SENTENCES, bar.advance)
-    return SystemDifferences(test, list(segments_by_system), tables, words, changed, remarks)
+            changes[name] = find_sentence_changes(base, segments, config, MAX_SENTENCES, bar.advance)
+    return SystemDifferences(test, list(segments_by_system), tables, words, changes, remarks)
 
 
 def _breakdowns(

@@ -34,10 +34,10 @@ def choose_word_splitter(references: Sequence[Sequence[str]]) -> WordSplitter:
 
     MeCab where BLEU chooses it for them; else ROUGE's words, which in scripts without spaces are single characters.
     """
-    chosen = choose_tokenizer(references).name
-    if chosen not in MECAB_PACKAGES:
+    tokenizer = choose_tokenizer(references).name
+    if tokenizer not in MECAB_PACKAGES:
         return UnicodeWordTokenizer().tokenize
-    mecab = make_bleu(EvaluationConfig.model_validate({"bleu_tokenize": chosen})).tokenizer
+    mecab = make_bleu(EvaluationConfig.model_validate({"bleu_tokenize": tokenizer})).tokenizer
     return lambda text: [word for word in mecab(text.lower()).split() if _LETTER_OR_DIGIT_PATTERN.search(word)]
 
 

@@ -221,14 +221,14 @@ def _score_cell(
     if mean is None:
         return Cell(EMPTY_CELL)
     part, _, metric = name.partition(".")
-    measured = tested.rows.get(metric, {}).get(row.name) if part == "test" else None
+    estimate = tested.rows.get(metric, {}).get(row.name) if part == "test" else None
     spread = row.deviation(name) if part in SPLITS_WITH_STDEV else None
-    if measured is not None:
-        spread = measured.spread
+    if estimate is not None:
+        spread = estimate.spread
     return Cell(
         _format_number(mean, format_number),
         "" if spread is None or not math.isfinite(spread) else _format_number(spread, format_number),
-        measured is not None and measured.versus is not None and measured.versus.is_significant,
+        estimate is not None and estimate.versus is not None and estimate.versus.is_significant,
         comparison.is_row_comparable(row, name),
     )
 
@@ -251,9 +251,9 @@ def difference_columns(comparison: Comparison, tested: SignificanceResults, metr
     lines = []
     for row in comparison.rows:
         for metric in metrics:
-            measured = tested.rows.get(metric, {}).get(row.name)
-            if measured is not None and measured.versus is not None:
-                lines.append((row, metric, measured.versus))
+            estimate = tested.rows.get(metric, {}).get(row.name)
+            if estimate is not None and estimate.versus is not None:
+                lines.append((row, metric, estimate.versus))
     signed = [(make_number_formatter(comparison, metric, sign="+"), each) for _, metric, each in lines]
     columns = [
         Column("run", [Cell(row_name(row)) for row, _, _ in lines], numeric=False),

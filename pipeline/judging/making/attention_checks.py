@@ -17,9 +17,9 @@ def corrupt_text(text: str, other_texts: Sequence[str], rng: Random) -> str | No
     A text without spaces goes by characters. None if that changes nothing, with whichever of them.
     """
     for other_text in rng.sample(list(other_texts), len(other_texts)):
-        changed = _replace_words(text, other_text, rng)
-        if changed.split() != text.split():
-            return changed
+        corrupted_text = _replace_words(text, other_text, rng)
+        if corrupted_text.split() != text.split():
+            return corrupted_text
     return None
 
 

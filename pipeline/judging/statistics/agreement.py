@@ -82,8 +82,8 @@ def _disagreement_masks(units: Sequence[Sequence[float]]) -> dict[str, list[list
     """Which units have another value than the commonest of all, and where judges differ."""
     flags = differ_from_mode([value for values in units for value in values])
     ends = list(accumulate(map(len, units), initial=0))
-    varied = [any(flags[start:end]) for start, end in pairwise(ends)]
-    return {TOO_ALIKE_REASON: [varied], TOO_AGREED_REASON: [[len(set(values)) > 1 for values in units]]}
+    unit_flags = [any(flags[start:end]) for start, end in pairwise(ends)]
+    return {TOO_ALIKE_REASON: [unit_flags], TOO_AGREED_REASON: [[len(set(values)) > 1 for values in units]]}
 
 
 def _krippendorff_alpha(units: Sequence[Sequence[float]], level: MeasurementLevel) -> float | None:
@@ -101,8 +101,8 @@ def _interval_alpha(units: Sequence[Sequence[float]]) -> float:
 
     The m values of a unit have Σ_ij (x_i − x_j)² = 2 m S_u, and all n values 2 n S.
     """
-    everything = np.concatenate([np.asarray(values, dtype=np.float64) for values in units])
-    num, total_squares = everything.size, float(((everything - everything.mean()) ** 2).sum())
+    all_values = np.concatenate([np.asarray(values, dtype=np.float64) for values in units])
+    num, total_squares = all_values.size, float(((all_values - all_values.mean()) ** 2).sum())
     weighted_squares = sum(len(values) * float(np.var(values)) * len(values) / (len(values) - 1) for values in units)
     return 1 - (num - 1) / (num * total_squares) * weighted_squares
 
@@ -118,15 +118,15 @@ def bootstrap_alphas(counts: Array, units: Sequence[Sequence[float]], level: Mea
     domain = sorted({value for values in units for value in values})
     table = np.array([[list(values).count(each) for each in domain] for values in units], dtype=np.float64)
     pairs = table[:, :, None] * table[:, None, :] / (table.sum(1) - 1)[:, None, None]
-    together = np.tensordot(counts, pairs, 1)  # (D, V, V); δ_cc is 0
+    coincidences = np.tensordot(counts, pairs, 1)  # (D, V, V); δ_cc is 0
     totals = counts @ table
     if level == "nominal":
-        delta = np.broadcast_to(1 - np.eye(len(domain)), together.shape)
+        delta = np.broadcast_to(1 - np.eye(len(domain)), coincidences.shape)
     else:  # the values between two, themselves by half, squared
         ranks = totals.cumsum(1) - totals / 2
         delta = (ranks[:, :, None] - ranks[:, None, :]) ** 2
     expected = np.einsum("dck,dc,dk->d", delta, totals, totals)
-    return 1 - _safe_divide((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
+    return 1 - _safe_divide((totals.sum(1) - 1) * (delta * coincidences).sum((1, 2)), expected)
 
 
 def _bootstrap_interval_alphas(counts: Array, units: Sequence[Sequence[float]]) -> Array:
@@ -168,14 +168,14 @@ def bootstrap_kappas(counts: Array, first: Sequence[float], second: Sequence[flo
     """Cohen's kappa (D,) of draws that hold each of U units as often as `counts` (D, U) says; nan: not defined."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     num = np.maximum(counts.sum(1), 1)
-    observed = counts @ _squared_disagreement(x - y, level) / num
+    disagreement = counts @ _squared_disagreement(x - y, level) / num
     if level == "nominal":
         shares = [(counts @ (x == value) / num, counts @ (y == value) / num) for value in np.union1d(x, y)]
         expected = counts.sum(1) / num - np.sum([p * q for p, q in shares], axis=0)
     else:  # E (x − y)² of independent x and y
         x, y = x - x.mean(), y - x.mean()
         expected = (counts @ x**2 + counts @ y**2) / num - 2 * (counts @ x / num) * (counts @ y / num)
-    return 1 - _safe_divide(observed, np.where(expected > _MIN_SUM_OF_SQUARES * (x @ x + y @ y), expected, 0))
+    return 1 - _safe_divide(disagreement, np.where(expected > _MIN_SUM_OF_SQUARES * (x @ x + y @ y), expected, 0))
 
 
 def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> tuple[list[CohenKappa], Estimate]:
@@ -193,11 +193,11 @@ def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> t
                 [table[other_name][unit] for unit in shared_units],
             )
             resample = partial(bootstrap_kappas, first=first, second=second, level=level)
-            value, differing = (
+            value, masks = (
                 cohen_kappa(first, second, level),
                 _disagreement_masks(list(zip(first, second, strict=True))),
             )
-            estimate = estimate_interval(value, shared_units, resample, differing)
+            estimate = estimate_interval(value, shared_units, resample, masks)
             kappas.append(
                 CohenKappa(
                     (name, other_name),
@@ -211,10 +211,8 @@ def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> t
             of_draws.append(partial(_bootstrap_unit_subset, [positions[unit] for unit in shared_units], resample))
     values = [each.value for each in kappas if each.value is not None]
     mean = fmean(values) if values else None
-    differing = _disagreement_masks([[given[unit] for given in table.values() if unit in given] for unit in units])
-    return kappas, estimate_interval(
-        mean, units, lambda counts: _nan_mean([each(counts) for each in of_draws]), differing
-    )
+    masks = _disagreement_masks([[given[unit] for given in table.values() if unit in given] for unit in units])
+    return kappas, estimate_interval(mean, units, lambda counts: _nan_mean([each(counts) for each in of_draws]), masks)
 
 
 def _bootstrap_unit_subset(

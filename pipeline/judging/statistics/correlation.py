@@ -106,9 +106,9 @@ def correlate_units(
     units = [unit for unit in x if unit in y]
     x_values, y_values = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
     value = coefficient.plain(x_values.tolist(), y_values.tolist())
-    differing = {TOO_ALIKE_REASON: [differ_from_mode(round_to_digits(side.tolist())) for side in (x_values, y_values)]}
+    masks = {TOO_ALIKE_REASON: [differ_from_mode(round_to_digits(side.tolist())) for side in (x_values, y_values)]}
     return estimate_interval(
-        value, units, lambda counts: coefficient.of_draws(counts, x_values, y_values), differing, num_draws
+        value, units, lambda counts: coefficient.of_draws(counts, x_values, y_values), masks, num_draws
     )
 
 

@@ -61,10 +61,10 @@ def difference_tests(
         first_means, second_means = means[first], means[second]
         shared = len(first_means.keys() & second_means.keys())
         is_paired = shared and shared >= MIN_SHARED_SEGMENT_RATIO * min(len(first_means), len(second_means))
-        test, fewest = (paired_test, MIN_DIFFERENCES) if is_paired else (unpaired_test, min_unpaired_segments)
-        tests.append(test(first, first_means, second, second_means, fewest))
-    corrected = holm_correction([test.p for test in tests])
-    return [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
+        test, min_segments = (paired_test, MIN_DIFFERENCES) if is_paired else (unpaired_test, min_unpaired_segments)
+        tests.append(test(first, first_means, second, second_means, min_segments))
+    p_values = holm_correction([test.p for test in tests])
+    return [replace(test, p_holm=p) for test, p in zip(tests, p_values, strict=True)]
 
 
 def paired_test(
@@ -117,12 +117,12 @@ def welch_interval(a: Sequence[float], b: Sequence[float], min_segments: int) ->
 def permutation_p_value(a: Sequence[float], b: Sequence[float]) -> float:
     """How often groups of these sizes, dealt out anew, have means as far apart: (count + 1) / (trials + 1)."""
     values, size = np.array([*a, *b]), len(a)
-    far = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
+    threshold = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
     random, total = np.random.default_rng(SEED), math.fsum(values)
     count = 0
     for _ in range(0, PERMUTATION_TRIALS, PERMUTATIONS_PER_BLOCK):
         group_sums = random.permuted(np.tile(values, (PERMUTATIONS_PER_BLOCK, 1)), axis=1)[:, :size].sum(1)
-        count += int((np.abs(group_sums / size - (total - group_sums) / len(b)) >= far).sum())
+        count += int((np.abs(group_sums / size - (total - group_sums) / len(b)) >= threshold).sum())
     return (count + 1) / (PERMUTATION_TRIALS + 1)
 
 

@@ -187,8 +187,8 @@ def sign_tests(preferences: Sequence[Preference], systems: Sequence[str]) -> lis
         if mask.any():
             p = float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
             tests.append(SignTest(first, second, won, tied, lost, p, p))
-    corrected = holm_correction([test.p for test in tests])
-    return [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
+    p_values = holm_correction([test.p for test in tests])
+    return [replace(test, p_holm=p) for test, p in zip(tests, p_values, strict=True)]
 
 
 def connected_groups(wins: Floats, systems: Sequence[str], connection: Literal["weak", "strong"]) -> list[list[str]]:

@@ -101,8 +101,8 @@ def expanded_interval_percentiles(num_segments: int) -> tuple[float, float]:
     With n segments 100 Φ(− √(n / (n − 1)) t(n − 1)), so that the interval of a mean is about Student's: the expanded
     percentiles of Hesterberg 2015, "What Teachers Should Know About the Bootstrap".
     """
-    far = math.sqrt(num_segments / (num_segments - 1)) * float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, num_segments - 1))
-    return 100 * float(norm.cdf(-far)), 100 * float(norm.cdf(far))
+    quantile = math.sqrt(num_segments / (num_segments - 1)) * float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, num_segments - 1))
+    return 100 * float(norm.cdf(-quantile)), 100 * float(norm.cdf(quantile))
 
 
 def segment_means(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:

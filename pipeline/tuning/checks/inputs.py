@@ -84,11 +84,11 @@ def check_inputs_unchanged(
             raise DataError(f"its study has no valid {INPUTS_ATTR!r}: {study_fingerprints!r:.60}", file=trials.folder)
         for key, fingerprint in fingerprints.items():
             if study_fingerprints.get(key, fingerprint) != fingerprint:
-                changed = _describe_input_change(
+                change = _describe_input_change(
                     key.removesuffix(data_settings), str(study_fingerprints[key]), fingerprint
                 )
                 raise DataError(
-                    f"{changed} since this search began, and figures of other contents do not compare; restore it, or "
+                    f"{change} since this search began, and figures of other contents do not compare; restore it, or "
                     "give the search another name (search.name)",
                     file=trials.folder,
                 )
@@ -136,9 +136,9 @@ def check_base_recipe_unchanged(trials: Trials, base: Path, sets: Sequence[str])
         if isinstance(study_settings, dict) and "recipe" in study_settings
         else settings
     )
-    if changed := sorted(setting_differences(initial_settings, settings)):
+    if keys := sorted(setting_differences(initial_settings, settings)):
         raise DataError(
-            f"the base recipe {base} was changed since this search began ({format_names(changed[:3])}), and figures of "
+            f"the base recipe {base} was changed since this search began ({format_names(keys[:3])}), and figures of "
             "other settings do not compare; restore it, or give the search another name (search.name)",
             file=trials.folder,
         )

@@ -51,10 +51,10 @@ class EvolutionSampler(IndependentSampler):
         """
         draw = trial_generator(self.seed, trial.number, param_name)
         parents = self.parents(study, trial.number)
-        having = [each for each in parents if param_name in each.params]
-        if not having:
+        candidates = [each for each in parents if param_name in each.params]
+        if not candidates:
             return draw_value(param_distribution, draw)
-        value = having[int(draw.integers(len(having)))].params[param_name]
+        value = candidates[int(draw.integers(len(candidates)))].params[param_name]
         return mutate_value(value, param_distribution, draw) if draw.random() < self.mutation else value
 
     def parents(self, study: Study, number: int) -> list[FrozenTrial]:
@@ -62,8 +62,8 @@ class EvolutionSampler(IndependentSampler):
         fittest = finished_trials_before(study, number - number % self.population)[: self.survivors]
         if not fittest:
             return []
-        chosen = trial_generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
-        return [fittest[int(each)] for each in chosen]
+        indexes = trial_generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
+        return [fittest[int(each)] for each in indexes]
 
 
 def draw_value(distribution: BaseDistribution, rng: np.random.Generator) -> Any:

@@ -82,9 +82,9 @@ def external_signature(metric: ExternalMetric, references: Sequence[Sequence[str
     text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + ELLIPSIS
     files = {label: each.fingerprint for label, each in command_files(metric).items()}
     digest = sha256_of_json([list(metric.command), files])[:12]
-    better = "" if metric.higher_is_better else f"|{LOWER_IS_BETTER_SIGNATURE}"
+    direction = "" if metric.higher_is_better else f"|{LOWER_IS_BETTER_SIGNATURE}"
     nrefs = num_references_signature(references)
-    return f"external:{metric.name}|nrefs:{nrefs}|command:{text}|sha256:{digest}{better}|stat:mean"
+    return f"external:{metric.name}|nrefs:{nrefs}|command:{text}|sha256:{digest}{direction}|stat:mean"
 
 
 def command_files(metric: ExternalMetric) -> dict[str, Input]:
