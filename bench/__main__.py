@@ -65,8 +65,8 @@ BENCHES: tuple[Callable[..., None], ...] = (
     *(complexity, plan),
     *(growth, memory, dataset, sharding, cluster, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
 )
-for each in BENCHES:
-    app.command(name=each.__name__)(print_errors(each))
+for command in BENCHES:
+    app.command(name=command.__name__)(print_errors(command))
 
 
 if __name__ == "__main__":

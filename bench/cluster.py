@@ -45,11 +45,11 @@ def cluster(
     if (model is None) != (source is None):
         raise typer.BadParameter("MODEL and SOURCE go together")
     with TemporaryDirectory(dir=folder) as temporary, start_nodes(nodes) as address:
-        place = Path(temporary).resolve()
+        path = Path(temporary).resolve()
         if model is None or source is None:
-            number, run, unit = pairs, preprocess_pairs(place, pairs, nodes), "pairs/s"
+            number, run, unit = pairs, preprocess_pairs(path, pairs, nodes), "pairs/s"
         else:
-            number, run, unit = translate_lines(place, model.resolve(), source.resolve(), beam, nodes)
+            number, run, unit = translate_lines(path, model.resolve(), source.resolve(), beam, nodes)
 
         def on_cluster() -> "Figures":
             with WorkerMemory() as memory:
@@ -57,24 +57,24 @@ def cluster(
             return {**figures, "driver": figures["peak"], "peak": memory.peak}
 
         contestants = [Contestant("one process", lambda: run(())), Contestant(f"{nodes} nodes", on_cluster)]
-        found = contest(f"{number:,}", contestants, rounds=rounds, unit=unit)
+        summaries = contest(f"{number:,}", contestants, rounds=rounds, unit=unit)
         settings = {"pairs": pairs, "model": model, "source": source, "nodes": nodes, "beam": beam, "rounds": rounds}
-        write_json(json, "cluster", settings, found)
+        write_json(json, "cluster", settings, summaries)
 
 
-def preprocess_pairs(place: Path, pairs: int, threads: int) -> "Callable[[tuple[str, ...]], Figures]":
+def preprocess_pairs(folder: Path, pairs: int, threads: int) -> "Callable[[tuple[str, ...]], Figures]":
     """Write the text and its tokenizer; what preprocesses it, given further words of the command."""
     from bench.corpora.corpus import LANGUAGES
     from bench.corpora.preprocess import learn_tokenizer, prepare_corpus, run_stage
 
-    prepare_corpus(place, min(pairs, MAX_DISTINCT_PAIRS), sentences=1)
+    prepare_corpus(folder, min(pairs, MAX_DISTINCT_PAIRS), sentences=1)
     for language in LANGUAGES:
-        repeat_lines(place / f"train.{language}", pairs)
-    learn_tokenizer(place)
+        repeat_lines(folder / f"train.{language}", pairs)
+    learn_tokenizer(folder)
 
     def run(words: tuple[str, ...]) -> "Figures":
-        done = run_stage(place, words, {"RAYON_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)})
-        return {"rate": pairs / done.seconds, "seconds": done.seconds, "peak": done.peak}
+        process = run_stage(folder, words, {"RAYON_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)})
+        return {"rate": pairs / process.seconds, "seconds": process.seconds, "peak": process.peak}
 
     return run
 
@@ -83,12 +83,12 @@ def repeat_lines(file: Path, number: int) -> None:
     """Append the lines of a file to it, again and again, until there are so many."""
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     with file.open("a", encoding="utf-8") as added:
-        for done in range(len(lines), number, len(lines)):
-            added.writelines(lines[: number - done])
+        for count in range(len(lines), number, len(lines)):
+            added.writelines(lines[: number - count])
 
 
 def translate_lines(
-    place: Path, model: Path, source: Path, beam: int, threads: int
+    folder: Path, model: Path, source: Path, beam: int, threads: int
 ) -> "tuple[int, Callable[[tuple[str, ...]], Figures], str]":
     """The number of lines; what translates them, given further words of the command; the unit of its rate."""
     from bench.processes import run_tfm
@@ -97,9 +97,9 @@ def translate_lines(
     number = sum(1 for _ in open_lines(source))
 
     def run(words: tuple[str, ...]) -> "Figures":
-        with TemporaryDirectory(dir=place) as out:
+        with TemporaryDirectory(dir=folder) as out:
             search = ("--beam", str(beam), "--out", f"{out}/translations", *words)
-            done = run_tfm("translate", model, source, *search, variables={"OMP_NUM_THREADS": str(threads)})
-        return {"rate": number / done.seconds, "seconds": done.seconds, "peak": done.peak}
+            process = run_tfm("translate", model, source, *search, variables={"OMP_NUM_THREADS": str(threads)})
+        return {"rate": number / process.seconds, "seconds": process.seconds, "peak": process.peak}
 
     return number, run, "lines/s"

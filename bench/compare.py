@@ -44,27 +44,27 @@ class Summary:
 
 
 def alternate(
-    contestants: Sequence[Contestant], rounds: int, told: Callable[[str], None] = lambda text: None
+    contestants: Sequence[Contestant], rounds: int, on_round: Callable[[str], None] = lambda text: None
 ) -> dict[str, list[Figures]]:
-    """The figures of each contestant, alternating rounds; `told` is called after every round."""
+    """The figures of each contestant, alternating rounds; `on_round` is called after every round."""
     names = [each.name for each in contestants]
     if len(set(names)) < len(names):
         raise ValueError(f"two contestants have one name: {', '.join(names)}")
-    found: dict[str, list[Figures]] = {name: [] for name in names}
+    rounds_by_name: dict[str, list[Figures]] = {name: [] for name in names}
     for turn in range(rounds):
-        for each in contestants:
-            figures = each.run()
-            found[each.name].append(figures)
-            told(f"round {turn + 1} of {rounds}: {each.name} {format_number(figures['rate'])}")
-    return found
+        for contestant in contestants:
+            figures = contestant.run()
+            rounds_by_name[contestant.name].append(figures)
+            on_round(f"round {turn + 1} of {rounds}: {contestant.name} {format_number(figures['rate'])}")
+    return rounds_by_name
 
 
-def summarize(contestants: Sequence[Contestant], found: Rounds) -> list[Summary]:
+def summarize(contestants: Sequence[Contestant], rounds_by_name: Rounds) -> list[Summary]:
     """Medians and ratios of every contestant, in their order."""
-    first = [each["rate"] for each in found[contestants[0].name]]
+    first = [each["rate"] for each in rounds_by_name[contestants[0].name]]
     result = []
     for contestant in contestants:
-        rounds = found[contestant.name]
+        rounds = rounds_by_name[contestant.name]
         rates = tuple(each["rate"] for each in rounds)
         ratios = [rate / other for rate, other in zip(rates, first, strict=True)]
         median = statistics.median(rates)
@@ -77,38 +77,38 @@ def summarize(contestants: Sequence[Contestant], found: Rounds) -> list[Summary]
 
 
 def summary_table(
-    found: Sequence[Summary], unit: str, extra: Mapping[str, Mapping[str, object]] | None = None
+    summaries: Sequence[Summary], unit: str, extra: Mapping[str, Mapping[str, object]] | None = None
 ) -> tuple[list[str], list[list[object]]]:
     """Headings and rows, without empty columns; `extra`: further columns, each by the contestant's name."""
-    first, others = found[0].name, found[1:]
+    first, rest = summaries[0].name, summaries[1:]
     columns: dict[str, list[object]] = {
-        "": [each.name for each in found],
-        unit: [format_number(each.median) for each in found],
-        "rounds": [", ".join(map(format_number, each.rounds)) for each in found],
-        f"to {first}": [f"{each.ratio:.2f}" if others else None for each in found],
-        "of a round": [None, *(f"{each.lowest:.2f}-{each.highest:.2f}" for each in others)],
-        "predicted": [None if each.predicted is None else f"{each.predicted:.2f}" for each in found],
-        "peak MiB": [None if each.peak is None else round(each.peak / 2**20) for each in found],
+        "": [each.name for each in summaries],
+        unit: [format_number(each.median) for each in summaries],
+        "rounds": [", ".join(map(format_number, each.rounds)) for each in summaries],
+        f"to {first}": [f"{each.ratio:.2f}" if rest else None for each in summaries],
+        "of a round": [None, *(f"{each.lowest:.2f}-{each.highest:.2f}" for each in rest)],
+        "predicted": [None if each.predicted is None else f"{each.predicted:.2f}" for each in summaries],
+        "peak MiB": [None if each.peak is None else round(each.peak / 2**20) for each in summaries],
     }
     for heading, cells in (extra or {}).items():
-        columns[heading] = [cells.get(each.name) for each in found]
+        columns[heading] = [cells.get(each.name) for each in summaries]
     columns = {heading: cells for heading, cells in columns.items() if any(cell is not None for cell in cells)}
     return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
 
-def prediction_verdicts(found: Sequence[Summary], unit: str) -> list[str]:
+def prediction_verdicts(summaries: Sequence[Summary], unit: str) -> list[str]:
     """The ratio of the first contestant to each of the others, in words."""
     result = []
-    for each in found[1:]:
-        ratio, lowest, highest = each.inverse()
+    for summary in summaries[1:]:
+        ratio, lowest, highest = summary.inverse()
         spread = f"(rounds: {lowest:.2f} to {highest:.2f})"
-        result.append(f"{found[0].name}: {ratio:.2f} times the {unit} of {each.name} {spread}")
+        result.append(f"{summaries[0].name}: {ratio:.2f} times the {unit} of {summary.name} {spread}")
     return result
 
 
-def as_json(found: Sequence[Summary], rounds: Rounds) -> list[dict[str, object]]:
+def as_json(summaries: Sequence[Summary], rounds: Rounds) -> list[dict[str, object]]:
     """The summaries, each with all that its rounds gave."""
-    return [{**asdict(each), "figures": [dict(figures) for figures in rounds[each.name]]} for each in found]
+    return [{**asdict(each), "figures": [dict(figures) for figures in rounds[each.name]]} for each in summaries]
 
 
 def median_figure(figures: Sequence[Figures], key: str) -> float:

@@ -27,44 +27,44 @@ def noise(
     from bench.report import table_reporter, write_json  # here, as it loads rich
 
     shares = sorted({*(rates or TYPO_RATES), 0.0})
-    out, found = table_reporter(), list[dict[str, Any]]()
-    for each in runs:
-        name, _, folder = each.rpartition("=")
-        done = run_module("bench.noise_run", {"run": folder, "rates": shares, "draws": draws, "beam": beam})
-        found.append({"name": name or Path(folder).name, **done.answer(), "peak": done.peak})
-        out.line(f"{found[-1]['name']}: {', '.join(f'{score:.2f}' for score in mean_scores(found[-1]))}")
-    if len({each["texts"] for each in found}) > 1:
+    out, results = table_reporter(), list[dict[str, Any]]()
+    for run in runs:
+        name, _, folder = run.rpartition("=")
+        process = run_module("bench.noise_run", {"run": folder, "rates": shares, "draws": draws, "beam": beam})
+        results.append({"name": name or Path(folder).name, **process.answer(), "peak": process.peak})
+        out.line(f"{results[-1]['name']}: {', '.join(f'{score:.2f}' for score in mean_scores(results[-1]))}")
+    if len({each["texts"] for each in results}) > 1:
         out.warn("these runs have different test sets, whose scores do not compare")
-    print("\n".join(noise_table(found, shares)))
+    print("\n".join(noise_table(results, shares)))
     if plot is not None:
         from tfm.pipeline.artifacts.files import write_text_atomically
 
-        write_text_atomically(plot, draw_noise(found, shares))
-    write_json(as_json, "noise", {"runs": runs, "rates": shares, "draws": draws, "beam": beam}, found)
+        write_text_atomically(plot, draw_noise(results, shares))
+    write_json(as_json, "noise", {"runs": runs, "rates": shares, "draws": draws, "beam": beam}, results)
 
 
-def mean_scores(found: dict[str, Any]) -> list[float]:
+def mean_scores(result: dict[str, Any]) -> list[float]:
     """The score of a run at each rate: the mean over the seeds of the errors."""
-    return [statistics.fmean(scores) for scores in found["scores"]]
+    return [statistics.fmean(scores) for scores in result["scores"]]
 
 
-def noise_table(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> list[str]:
+def noise_table(results: Sequence[dict[str, Any]], rates: Sequence[float]) -> list[str]:
     """In Markdown, a row a run: size, speed, memory, and the score at each rate, with what is lost at the last."""
     heads = ["run", "parameters", "tokens a sentence", "sentences a CPU second", "peak memory, MiB"]
-    heads += [f"{found[0]['figure']}, {rate:.0%}" for rate in rates] + [f"lost at {rates[-1]:.0%}"]
+    heads += [f"{results[0]['figure']}, {rate:.0%}" for rate in rates] + [f"lost at {rates[-1]:.0%}"]
     rows = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
-    for each in found:
-        scores = mean_scores(each)
-        size = f"{each['parameters']:,}", f"{each['tokens']:.1f}", f"{each['sentences_per_second']:,.0f}"
-        cells = [each["name"], *size, f"{each['peak'] / MIB:,.0f}", *(f"{score:.2f}" for score in scores)]
+    for result in results:
+        scores = mean_scores(result)
+        size = f"{result['parameters']:,}", f"{result['tokens']:.1f}", f"{result['sentences_per_second']:,.0f}"
+        cells = [result["name"], *size, f"{result['peak'] / MIB:,.0f}", *(f"{score:.2f}" for score in scores)]
         rows.append(f"| {' | '.join([*cells, f'{scores[0] - scores[-1]:.2f}'])} |")
     return rows
 
 
-def draw_noise(found: Sequence[dict[str, Any]], rates: Sequence[float]) -> str:
+def draw_noise(results: Sequence[dict[str, Any]], rates: Sequence[float]) -> str:
     """The score of each run over the share of mistyped characters."""
     from bench.report import curves_svg
 
     shares = [100 * rate for rate in rates]
-    curves = [(each["name"], shares, mean_scores(each)) for each in found]
-    return curves_svg(curves, "characters mistyped, %", found[0]["figure"])
+    curves = [(each["name"], shares, mean_scores(each)) for each in results]
+    return curves_svg(curves, "characters mistyped, %", results[0]["figure"])

@@ -44,10 +44,10 @@ def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[st
         for seed in range(1, draws + 1):
             lines = add_typos_to_lines(sources, rate, seed)
             began = cpu_seconds()
-            found = [each[0].text for each in translate_lines(loaded, lines, decoding, reporter=NullReporter())]
+            outputs = [each[0].text for each in translate_lines(loaded, lines, decoding, reporter=NullReporter())]
             if rate == 0:
                 seconds.append(cpu_seconds() - began)
-            scores[-1].append(score_texts(found, [references], config)[figure].score)
+            scores[-1].append(score_texts(outputs, [references], config)[figure].score)
     return {
         "figure": figure,
         "scores": scores,
@@ -60,5 +60,5 @@ def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[st
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    asked = json.load(sys.stdin)
-    print(json.dumps(measure_run(Path(asked["run"]), asked["rates"], asked["draws"], asked["beam"])))
+    request = json.load(sys.stdin)
+    print(json.dumps(measure_run(Path(request["run"]), request["rates"], request["draws"], request["beam"])))

@@ -20,14 +20,14 @@ Predict = Annotated[
 ]
 
 
-def add_predictions(contestants: Sequence[Contestant], given: Sequence[str] | None) -> list[Contestant]:
+def add_predictions(contestants: Sequence[Contestant], predictions: Sequence[str] | None) -> list[Contestant]:
     """The contestants with the ratios expected of them. Raises typer's usage error for what is no NAME=RATIO."""
-    found = {each.name: each for each in contestants}
-    for text in given or ():
+    by_name = {each.name: each for each in contestants}
+    for text in predictions or ():
         name, _, ratio = text.rpartition("=")
         try:
-            found[name] = replace(found[name], predicted=float(ratio))
+            by_name[name] = replace(by_name[name], predicted=float(ratio))
         except (KeyError, ValueError):
-            names = ", ".join(found)
+            names = ", ".join(by_name)
             raise typer.BadParameter(f"{text}: write NAME=RATIO, of {names}", param_hint="--predict") from None
-    return list(found.values())
+    return list(by_name.values())

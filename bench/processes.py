@@ -41,10 +41,10 @@ class FinishedProcess:
 
     def answer(self) -> dict[str, Any]:
         """The JSON object in its last line."""
-        found = json.loads(self.out.splitlines()[-1])
-        if not isinstance(found, dict):
-            raise ProcessFailed(f"printed {found!r:.60} instead of an object")
-        return found
+        content = json.loads(self.out.splitlines()[-1])
+        if not isinstance(content, dict):
+            raise ProcessFailed(f"printed {content!r:.60} instead of an object")
+        return content
 
 
 class AnonymousMemory(threading.Thread):
@@ -65,10 +65,10 @@ class AnonymousMemory(threading.Thread):
     def _resident(self) -> int | None:
         """Bytes; none of a process that has ended, whose line is missing before its file is."""
         try:
-            _, _, found = self.status.read_text(encoding="ascii").partition("RssAnon:")
+            _, _, value = self.status.read_text(encoding="ascii").partition("RssAnon:")
         except OSError:
             return None
-        return int(found.split()[0]) * 1024 if found else None
+        return int(value.split()[0]) * 1024 if value else None
 
 
 def run(
@@ -102,12 +102,12 @@ def run(
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        done = FinishedProcess(out.read().decode(), err.read().decode(), seconds, usage.ru_maxrss * _PEAK_UNIT)
+        result = FinishedProcess(out.read().decode(), err.read().decode(), seconds, usage.ru_maxrss * _PEAK_UNIT)
     if child.returncode:
-        last = "\n  ".join((done.out + done.err).splitlines()[-12:])
-        shown = " ".join(f"{word!s:.80}" for word in command)
-        raise ProcessFailed(f"exit code {child.returncode} of {shown}\n  {last}")
-    return done
+        last = "\n  ".join((result.out + result.err).splitlines()[-12:])
+        command_text = " ".join(f"{word!s:.80}" for word in command)
+        raise ProcessFailed(f"exit code {child.returncode} of {command_text}\n  {last}")
+    return result
 
 
 def run_module(module: str, options: Mapping[str, object]) -> FinishedProcess:

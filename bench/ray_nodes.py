@@ -68,10 +68,10 @@ def _title(process: Path) -> bytes:
 
 def _anonymous_bytes(process: Path) -> int:
     try:
-        _, _, found = (process / "status").read_text(encoding="ascii").partition("RssAnon:")
+        _, _, value = (process / "status").read_text(encoding="ascii").partition("RssAnon:")
     except OSError:
         return 0
-    return int(found.split()[0]) * 1024 if found else 0
+    return int(value.split()[0]) * 1024 if value else 0
 
 
 def _serve(number: int) -> None:

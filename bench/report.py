@@ -33,21 +33,21 @@ def contest(
     extra: further columns of the table, from the figures of all rounds.
     """
     out = table_reporter()
-    found = compare.alternate(contestants, rounds, out.line)
-    summaries = compare.summarize(contestants, found)
-    out.table(title, *compare.summary_table(summaries, unit, extra(found)))
+    rounds_by_name = compare.alternate(contestants, rounds, out.line)
+    summaries = compare.summarize(contestants, rounds_by_name)
+    out.table(title, *compare.summary_table(summaries, unit, extra(rounds_by_name)))
     if say_ratios:
         for sentence in compare.prediction_verdicts(summaries, unit):
             print(sentence)
-    return compare.as_json(summaries, found)
+    return compare.as_json(summaries, rounds_by_name)
 
 
-def write_json(file: Path | None, bench: str, options: Mapping[str, object], found: object) -> None:
+def write_json(file: Path | None, bench: str, options: Mapping[str, object], figures: object) -> None:
     """Write the settings, figures and machine of a bench to a file, if one is given."""
     if file is None:
         return
-    where = {"hardware": describe_hardware(), "versions": package_versions(), "commit": git_commit()}
-    content = {"bench": bench, "options": dict(options), **where, "found": found}
+    machine = {"hardware": describe_hardware(), "versions": package_versions(), "commit": git_commit()}
+    content = {"bench": bench, "options": dict(options), **machine, "found": figures}
     file.write_text(json.dumps(content, indent=2, default=str) + "\n", encoding="utf-8")
 
 

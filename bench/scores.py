@@ -36,41 +36,49 @@ def scores(
 
     lines = [line for line in open_lines(reference) if line.strip()][:MAX_LINES]
     with TemporaryDirectory() as temporary:
-        place = Path(temporary)
-        (place / "reference").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        outputs = [write_output(place, lines, number) for number in range(systems)]
-        contestants = add_predictions(make_contestants(place, outputs, len(lines) * systems), predict)
+        folder = Path(temporary)
+        (folder / "reference").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        outputs = [write_output(folder, lines, number) for number in range(systems)]
+        contestants = add_predictions(make_contestants(folder, outputs, len(lines) * systems), predict)
         title = f"{len(lines):,} lines, {systems} {'output' if systems == 1 else 'outputs'}"
-        found = contest(title, contestants, rounds=rounds, unit="lines/s")
-    write_json(json, "scores", {"reference": reference, "lines": len(lines), "systems": systems}, found)
+        summaries = contest(title, contestants, rounds=rounds, unit="lines/s")
+    write_json(json, "scores", {"reference": reference, "lines": len(lines), "systems": systems}, summaries)
 
 
-def write_output(place: Path, lines: Sequence[str], number: int) -> str:
+def write_output(folder: Path, lines: Sequence[str], number: int) -> str:
     """Write an output, and return the name of its file."""
     draw, name = random.Random(number), f"system-{number}"
     noisy = (
         " ".join(word for word in line.split() for _ in range(draw.choices((0, 1, 2), (10, 85, 5))[0])) or line
         for line in lines
     )
-    (place / name).write_text("".join(f"{line}\n" for line in noisy), encoding="utf-8")
+    (folder / name).write_text("".join(f"{line}\n" for line in noisy), encoding="utf-8")
     return name
 
 
-def make_contestants(place: Path, outputs: Sequence[str], num_lines: int) -> "list[Contestant]":
+def make_contestants(folder: Path, outputs: Sequence[str], num_lines: int) -> "list[Contestant]":
     """Return ours and sacrebleu's command, on the files in a folder."""
     from bench.compare import Contestant, Figures
     from bench.processes import TFM, run
 
-    theirs: list[Any] = [sys.executable, "-m", "sacrebleu", "reference", "-i", *outputs, "-m", *METRICS]
+    peer_command: list[Any] = [sys.executable, "-m", "sacrebleu", "reference", "-i", *outputs, "-m", *METRICS]
     if len(outputs) == 1:
-        asked = [word for metric in METRICS for word in ("--metric", metric)]
-        ours: list[Any] = [*TFM, "evaluate", "--hypotheses", outputs[0], "--reference", "reference", *asked]
+        metric_flags = [word for metric in METRICS for word in ("--metric", metric)]
+        tfm_command: list[Any] = [
+            *TFM,
+            "evaluate",
+            "--hypotheses",
+            outputs[0],
+            "--reference",
+            "reference",
+            *metric_flags,
+        ]
     else:
-        theirs.append("--paired-ar")
-        ours = [*TFM, "compare", "--reference", "reference", *(f"{name}={name}" for name in outputs)]
+        peer_command.append("--paired-ar")
+        tfm_command = [*TFM, "compare", "--reference", "reference", *(f"{name}={name}" for name in outputs)]
 
     def measure(command: list[Any]) -> Figures:
-        done = run(command, folder=place)
-        return {"rate": num_lines / done.seconds, "peak": done.peak}
+        process = run(command, folder=folder)
+        return {"rate": num_lines / process.seconds, "peak": process.peak}
 
-    return [Contestant("tfm", lambda: measure(ours)), Contestant("sacrebleu", lambda: measure(theirs))]
+    return [Contestant("tfm", lambda: measure(tfm_command)), Contestant("sacrebleu", lambda: measure(peer_command))]

@@ -102,18 +102,22 @@ def search(
     if plot is not None and plot.suffix not in (".svg", ".png"):
         raise typer.BadParameter("a plot is a .svg or a .png", param_hint="--plot")
     out = table_reporter()
-    found: dict[str, dict[str, list[list[float]]]] = {}
+    regrets_by_problem: dict[str, dict[str, list[list[float]]]] = {}
     for name, problem in PROBLEMS.items():
-        found[name] = {}
+        regrets_by_problem[name] = {}
         for method in COLORS:
             number = slow_seeds if method == SLOW_METHOD else seeds
             if number and (method != "grid" or problem.values**problem.keys <= trials):
-                found[name][method] = [regrets(name, method, seed, trials) for seed in range(1, number + 1)]
-                out.line(f"{name}, {method}: {statistics.median(each[-1] for each in found[name][method]):.4f}")
-    out.table(f"regret after {trials} trials, over seeds", *regret_table(found))
+                regrets_by_problem[name][method] = [
+                    regrets(name, method, seed, trials) for seed in range(1, number + 1)
+                ]
+                out.line(
+                    f"{name}, {method}: {statistics.median(each[-1] for each in regrets_by_problem[name][method]):.4f}"
+                )
+    out.table(f"regret after {trials} trials, over seeds", *regret_table(regrets_by_problem))
     if plot is not None:
-        draw_regrets(found, plot)
-    write_json(json, "search", {"trials": trials, "seeds": seeds, "gp_seeds": slow_seeds}, found)
+        draw_regrets(regrets_by_problem, plot)
+    write_json(json, "search", {"trials": trials, "seeds": seeds, "gp_seeds": slow_seeds}, regrets_by_problem)
 
 
 def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
@@ -127,25 +131,27 @@ def regrets(name: str, method: str, seed: int, trials: int) -> list[float]:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     problem, config = PROBLEMS[name], make_config(PROBLEMS[name], method, seed)
-    parameters, most = make_parameters(config.space), problem.values - 1
+    parameters, last_value = make_parameters(config.space), problem.values - 1
     draw = trial_generator(seed, 0, name)
-    low, high = (round(part * most) for part in problem.best)
+    low, high = (round(part * last_value) for part in problem.best)
     best = [int(draw.integers(low, high + 1)) for _ in parameters]
     study = optuna.create_study()
     for configuration in list_configurations(parameters) if method == "grid" else ():
         study.enqueue_trial(configuration)
-    found: list[float] = []
-    seen = np.inf
+    curve: list[float] = []
+    lowest = np.inf
     for number in range(trials):
         study.sampler = make_sampler(config, number)
         trial = study.ask()
-        places = [int(each) for each in suggest_configuration(parameters, trial).values()]
-        figure = problem.figure([(place - at) / most for place, at in zip(places, best, strict=True)])
+        positions = [int(each) for each in suggest_configuration(parameters, trial).values()]
+        figure = problem.figure(
+            [(position - target) / last_value for position, target in zip(positions, best, strict=True)]
+        )
         noisy = figure + problem.noise * float(trial_generator(seed, number, f"{name}, noise").standard_normal())
         study.tell(trial, noisy)
-        found.append(figure if noisy < seen else found[-1])
-        seen = min(seen, noisy)
-    return found
+        curve.append(figure if noisy < lowest else curve[-1])
+        lowest = min(lowest, noisy)
+    return curve
 
 
 def make_config(problem: Problem, method: str, seed: int) -> "SearchConfig":
@@ -166,22 +172,22 @@ def quartiles(values: Sequence[float]) -> Quartiles:
     return Quartiles(*statistics.quantiles(values, n=4, method="inclusive"))
 
 
-def regret_table(found: RegretsByMethod) -> tuple[list[str], list[list[object]]]:
+def regret_table(regrets_by_problem: RegretsByMethod) -> tuple[list[str], list[list[object]]]:
     """Median and quartiles of the last regrets, and in how many seeds a method ends below and above random."""
     rows: list[list[object]] = []
-    for problem, methods in found.items():
+    for problem, methods in regrets_by_problem.items():
         for method, curves in methods.items():
-            last, others = [each[-1] for each in curves], [each[-1] for each in methods["random"]]
+            last, baseline = [each[-1] for each in curves], [each[-1] for each in methods["random"]]
             middle = quartiles(last)
-            pairs = list(zip(last, others, strict=False))
+            pairs = list(zip(last, baseline, strict=False))
             below, above = sum(one < other for one, other in pairs), sum(one > other for one, other in pairs)
-            beside = "–" if method == "random" else f"{below} : {above}"
+            wins = "–" if method == "random" else f"{below} : {above}"
             figures = [f"{each:.4f}" for each in (middle.median, middle.lower, middle.upper)]
-            rows.append([problem, method, *figures, len(last), beside])
+            rows.append([problem, method, *figures, len(last), wins])
     return ["problem", "method", "median", "lower quartile", "upper quartile", "seeds", "better : worse"], rows
 
 
-def draw_regrets(found: RegretsByMethod, file: Path) -> None:
+def draw_regrets(regrets_by_problem: RegretsByMethod, file: Path) -> None:
     """Median regret over trials, a panel a problem; the same figures give the same bytes."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -190,9 +196,9 @@ def draw_regrets(found: RegretsByMethod, file: Path) -> None:
 
     with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 6), layout="constrained")
-        panels = figure.subplots(2, -(-len(found) // 2), squeeze=False)
-        named = {}
-        for axes, (problem, methods) in zip(panels.flat, found.items(), strict=False):
+        panels = figure.subplots(2, -(-len(regrets_by_problem) // 2), squeeze=False)
+        handles = {}
+        for axes, (problem, methods) in zip(panels.flat, regrets_by_problem.items(), strict=False):
             for method, curves in methods.items():
                 medians = [statistics.median(each) for each in zip(*curves, strict=True)]
                 numbers = range(1, len(medians) + 1)
@@ -202,12 +208,12 @@ def draw_regrets(found: RegretsByMethod, file: Path) -> None:
             axes.set_ylim(bottom=0)
             axes.grid(alpha=0.25)
             for line, method in zip(*axes.get_legend_handles_labels(), strict=True):
-                named[method] = line
+                handles[method] = line
         for axes in panels[-1]:
             axes.set_xlabel("trials")
         for row in panels:
             row[0].set_ylabel("regret")
-        names = [each for each in COLORS if each in named]
-        figure.legend([named[each] for each in names], names, loc="outside lower center", ncols=6, frameon=False)
+        names = [each for each in COLORS if each in handles]
+        figure.legend([handles[each] for each in names], names, loc="outside lower center", ncols=6, frameon=False)
         metadata = {"Date": None, "Creator": None} if file.suffix == ".svg" else {"Software": None}
         figure.savefig(file, metadata=metadata, dpi=150)

@@ -43,5 +43,5 @@ def startup(
 
     contestants = [Contestant(name, partial(timed, command)) for name, command in commands.items()]
     contestants = add_predictions(contestants, predict)
-    found = contest("start-up", contestants, rounds=rounds, unit="seconds", say_ratios=False)
-    write_json(json, "startup", {"model": model, "rounds": rounds}, found)
+    summaries = contest("start-up", contestants, rounds=rounds, unit="seconds", say_ratios=False)
+    write_json(json, "startup", {"model": model, "rounds": rounds}, summaries)

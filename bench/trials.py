@@ -39,15 +39,17 @@ def trials(
 ) -> None:
     """Random search beside TPE, pruned or not, at equal seconds."""
     ways = {name: METHODS[name] for name in way or METHODS}
-    found: dict[str, list[SearchResult]] = {name: [] for name in ways}
+    results: dict[str, list[SearchResult]] = {name: [] for name in ways}
     with TemporaryDirectory() as folder:
         for seed in range(1, seeds + 1):
             for name, (method, pruning) in ways.items():  # in turn, so that a busy hour is everybody's
-                found[name].append(run_search(file, method, pruning, seed, Path(folder)))
-                typer.echo(f"seed {seed}, {name}: {found[name][-1]}", err=True)
+                results[name].append(run_search(file, method, pruning, seed, Path(folder)))
+                typer.echo(f"seed {seed}, {name}: {results[name][-1]}", err=True)
     if as_json is not None:
-        as_json.write_text(json.dumps({name: [each._asdict() for each in some] for name, some in found.items()}) + "\n")
-    print("\n".join(results_table(found)))
+        as_json.write_text(
+            json.dumps({name: [each._asdict() for each in some] for name, some in results.items()}) + "\n"
+        )
+    print("\n".join(results_table(results)))
 
 
 def run_search(file: Path, method: str, pruning: str, seed: int, root: Path) -> SearchResult:
@@ -86,12 +88,12 @@ def _toml_value(value: object) -> str:
     return json.dumps(value)  # numbers, texts, lists, true and false are written as in JSON
 
 
-def results_table(found: Mapping[str, Sequence[SearchResult]]) -> list[str]:
+def results_table(results: Mapping[str, Sequence[SearchResult]]) -> list[str]:
     """One row a way: the best loss over seeds, and how many trials there were time for."""
     rows = [f"{'':16}{'best loss':>10}{'lowest':>10}{'highest':>10}{'trials':>8}{'finished':>10}"]
-    for name, some in found.items():
-        losses = [each.loss for each in some]
+    for name, seed_results in results.items():
+        losses = [each.loss for each in seed_results]
         middle = f"{statistics.fmean(losses):10.4f}{min(losses):10.4f}{max(losses):10.4f}"
-        counts = [statistics.fmean(each[place] for each in some) for place in (1, 2)]
+        counts = [statistics.fmean(each[index] for each in seed_results) for index in (1, 2)]
         rows.append(f"{name:16}{middle}{counts[0]:8.1f}{counts[1]:10.1f}")
     return rows

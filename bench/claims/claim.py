@@ -44,11 +44,11 @@ def measure_claim(name: str, claim: Claim) -> dict[str, Any]:
     from tfm.pipeline.artifacts.provenance import describe_hardware, package_versions
 
     began = time.perf_counter()
-    found = round_numbers(claim.measure())
+    data = round_numbers(claim.measure())
     seconds = round(time.perf_counter() - began, 1)
-    where = {"cpu": describe_hardware()["cpu"], "threads": torch.get_num_threads(), "versions": package_versions()}
-    head = {"claim": name, "sentence": claim.sentence, "figures": claim.figures(found)}
-    return {**head, "found": found, "seconds": seconds, **where}
+    machine = {"cpu": describe_hardware()["cpu"], "threads": torch.get_num_threads(), "versions": package_versions()}
+    head = {"claim": name, "sentence": claim.sentence, "figures": claim.figures(data)}
+    return {**head, "found": data, "seconds": seconds, **machine}
 
 
 def save_claim(document: Mapping[str, Any], claim: Claim, folder: Path) -> tuple[Path, Path]:
@@ -63,14 +63,14 @@ def save_claim(document: Mapping[str, Any], claim: Claim, folder: Path) -> tuple
     return data, picture
 
 
-def render_svg(claim: Claim, found: Found) -> str:
+def render_svg(claim: Claim, data: Found) -> str:
     """The picture of a claim; the same data give the same bytes."""
     import matplotlib
 
     from tfm.pipeline.reports.training_curves import PLOT_STYLE
 
     with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
-        figure, buffer = claim.draw(found), io.StringIO()
+        figure, buffer = claim.draw(data), io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 

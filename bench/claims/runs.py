@@ -31,8 +31,8 @@ def run_recipe(recipe: str, variant: str, *sets: str) -> Path:
     """
     name = f"claim-{Path(recipe).stem}-{variant}"
     words = [word for setting in (*sets, f"name={name}") for word in ("--set", setting)]
-    done = run_tfm("run", ROOT / recipe, *words, variables=ONE_THREAD)
-    table_reporter().line(f"{name}: {done.seconds:.0f} s")
+    process = run_tfm("run", ROOT / recipe, *words, variables=ONE_THREAD)
+    table_reporter().line(f"{name}: {process.seconds:.0f} s")
     return RUNS_FOLDER / name
 
 

@@ -67,13 +67,13 @@ def noisy(
     from bench.report import table_reporter, write_json
 
     texts, held_out = _read_texts(folder, pairs), _held_out_files(folder)
-    out, found = out.resolve(), []
+    out, results = out.resolve(), []
     for seed in range(1, seeds + 1):
-        place = out / f"seed-{seed}"
-        place.mkdir(parents=True, exist_ok=True)
+        seed_folder = out / f"seed-{seed}"
+        seed_folder.mkdir(parents=True, exist_ok=True)
         noisy_pairs, kinds = add_noise([each[:2] for each in texts], [each[2] for each in texts], share, seed)
-        write_sides(place, "clean", [each[:2] for each in texts])
-        write_sides(place, "noisy", noisy_pairs)
+        write_sides(seed_folder, "clean", [each[:2] for each in texts])
+        write_sides(seed_folder, "noisy", noisy_pairs)
         runs = {}
         for name, text, backward in (
             ("clean", "clean", False),
@@ -81,32 +81,34 @@ def noisy(
             ("backward", "noisy", True),
             ("cleaned", "noisy", False),
         ):
-            files = [str(place / f"{text}.{side}") for side in ("source", "target")]
+            files = [str(seed_folder / f"{text}.{side}") for side in ("source", "target")]
             sides = [[*files], *([list(each) for each in held_out])]
             train, valid, test = (each[::-1] if backward else each for each in sides)
-            made = RECIPE.format(name=name, seed=seed, base=recipe.resolve(), train=train, valid=valid, test=test)
+            recipe_text = RECIPE.format(
+                name=name, seed=seed, base=recipe.resolve(), train=train, valid=valid, test=test
+            )
             if name == "cleaned":
-                models = {"forward": place / "runs" / "noisy", "backward": place / "runs" / "backward"}
+                models = {"forward": seed_folder / "runs" / "noisy", "backward": seed_folder / "runs" / "backward"}
                 options = {"percentile": percentile, "min_length": min_length, "source": "en", "target": "de"}
-                made += RULES.format(**models, **options)
-            (place / f"{name}.toml").write_text(made, "utf-8")
+                recipe_text += RULES.format(**models, **options)
+            (seed_folder / f"{name}.toml").write_text(recipe_text, "utf-8")
             words = [word for each in sets or () for word in ("--set", each)]
-            run_tfm("run", f"{name}.toml", *words, folder=place)
-            runs[name] = place / "runs" / name
+            run_tfm("run", f"{name}.toml", *words, folder=seed_folder)
+            runs[name] = seed_folder / "runs" / name
         bleu = {name: _bleu_of(run) for name, run in runs.items() if name != "backward"}
-        found.append({"seed": seed, "bleu": bleu, **_count_kept(runs["cleaned"] / "clean", kinds)})
-        table_reporter().line(f"seed {seed}: {found[-1]}")
+        results.append({"seed": seed, "bleu": bleu, **_count_kept(runs["cleaned"] / "clean", kinds)})
+        table_reporter().line(f"seed {seed}: {results[-1]}")
     rows = [
         [each["seed"], *(round(each["bleu"][name], 2) for name in ("clean", "noisy", "cleaned")), _won_back(each)]
-        for each in found
+        for each in results
     ]
     table_reporter().table("BLEU", ["seed", "clean", "noisy", "cleaned", "won back, %"], rows)
-    kept = [
-        [kind, f"{100 * statistics.fmean(each['kept'][kind] for each in found):.1f}"] for kind in ("clean", *NOISES)
+    kept_rows = [
+        [kind, f"{100 * statistics.fmean(each['kept'][kind] for each in results):.1f}"] for kind in ("clean", *NOISES)
     ]
-    table_reporter().table("pairs kept", ["kind", "%"], kept)
+    table_reporter().table("pairs kept", ["kind", "%"], kept_rows)
     settings = {"share": share, "percentile": percentile, "min_length": min_length, "pairs": pairs, "sets": sets}
-    write_json(json, "noisy", settings, found)
+    write_json(json, "noisy", settings, results)
 
 
 def _read_texts(folder: Path, count: int) -> list[tuple[str, str, str]]:
@@ -119,9 +121,9 @@ def _read_texts(folder: Path, count: int) -> list[tuple[str, str, str]]:
 
 def _held_out_files(folder: Path) -> Sequence[Pair]:
     """The files of validation and test data."""
-    place = folder.resolve()
+    root = folder.resolve()
     names = ("val", "test_2016_flickr")
-    return [(str(place / f"{name}.en.gz"), str(place / f"{name}.de.gz")) for name in names]
+    return [(str(root / f"{name}.en.gz"), str(root / f"{name}.de.gz")) for name in names]
 
 
 def _bleu_of(run: Path) -> float:
@@ -134,13 +136,13 @@ def _count_kept(folder: Path, kinds: Sequence[Noise]) -> dict[str, Any]:
     dropped = [json_format.loads(line) for line in (folder / "dropped.jsonl").read_text("utf-8").split("\n")[:-1]]
     rules = Counter((kinds[each["pair"] - 1], each["rule"]) for each in dropped)
     counts = Counter(kinds)
-    lost = Counter(kinds[each["pair"] - 1] for each in dropped)
-    kept = {kind: 1 - lost[kind] / count for kind, count in counts.items()}
-    return {"kept": kept, "dropped": {f"{kind}, {rule}": count for (kind, rule), count in rules.most_common()}}
+    drop_counts = Counter(kinds[each["pair"] - 1] for each in dropped)
+    kept_shares = {kind: 1 - drop_counts[kind] / count for kind, count in counts.items()}
+    return {"kept": kept_shares, "dropped": {f"{kind}, {rule}": count for (kind, rule), count in rules.most_common()}}
 
 
-def _won_back(found: dict[str, Any]) -> float:
+def _won_back(result: dict[str, Any]) -> float:
     """Percent of what noise cost that cleaning won back."""
-    bleu = found["bleu"]
+    bleu = result["bleu"]
     cost = bleu["clean"] - bleu["noisy"]
     return round(100 * (bleu["cleaned"] - bleu["noisy"]) / cost, 1) if cost else float("nan")

@@ -11,7 +11,9 @@ MAX_SHORT_WORDS = 5
 Pair = tuple[str, str]
 
 
-def add_noise(pairs: Sequence[Pair], others: Sequence[str], share: float, seed: int) -> tuple[list[Pair], list[Noise]]:
+def add_noise(
+    pairs: Sequence[Pair], third_texts: Sequence[str], share: float, seed: int
+) -> tuple[list[Pair], list[Noise]]:
     """Return pairs with noisy ones among them, in a random order, and the kind of each.
 
     misaligned: the target of another pair. wrong language: in place of source or target, the same text in a third
@@ -20,7 +22,7 @@ def add_noise(pairs: Sequence[Pair], others: Sequence[str], share: float, seed: 
 
     Args:
         pairs: clean ones.
-        others: their texts in a third language.
+        third_texts: their texts in a third language.
         share: noisy pairs over clean ones; of each kind there are as many.
         seed: of all draws.
     """
@@ -29,7 +31,7 @@ def add_noise(pairs: Sequence[Pair], others: Sequence[str], share: float, seed: 
     for kind in NOISES:
         for _ in range(round(share * len(pairs) / len(NOISES))):
             row = draw.randrange(len(pairs))
-            marked.append((_spoil(kind, pairs, others, row, draw), kind))
+            marked.append((_spoil(kind, pairs, third_texts, row, draw), kind))
     draw.shuffle(marked)
     return [pair for pair, _ in marked], [kind for _, kind in marked]
 
@@ -41,13 +43,13 @@ def write_sides(folder: Path, name: str, pairs: Sequence[Pair]) -> None:
         (folder / f"{name}.{side}").write_text(text, "utf-8", newline="")
 
 
-def _spoil(kind: Noise, pairs: Sequence[Pair], others: Sequence[str], row: int, draw: random.Random) -> Pair:
+def _spoil(kind: Noise, pairs: Sequence[Pair], third_texts: Sequence[str], row: int, draw: random.Random) -> Pair:
     source, target = pairs[row]
     on_source = draw.random() < 0.5
     if kind == "misaligned":
         return source, pairs[draw.randrange(len(pairs))][1]
     if kind == "wrong language":
-        return (others[row], target) if on_source else (source, others[row])
+        return (third_texts[row], target) if on_source else (source, third_texts[row])
     if kind == "untranslated":
         return (source, source) if on_source else (target, target)
     if kind == "short":

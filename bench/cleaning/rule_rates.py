@@ -26,14 +26,14 @@ RULES: dict[str, Any] = {
 HELD_OUT_PAIRS = 1000
 
 
-def main(asked: dict[str, Any]) -> None:
-    texts = [list(open_lines(Path(asked[side])))[: asked["pairs"]] for side in ("source", "target")]
+def main(request: dict[str, Any]) -> None:
+    texts = [list(open_lines(Path(request[side])))[: request["pairs"]] for side in ("source", "target")]
     held_out = HeldOutKeys.from_pairs(list(zip(*texts, strict=True))[:HELD_OUT_PAIRS])
     rates = {}
     for rule in make_rules(CleanConfig.model_validate(RULES), held_out):
         few = TextPairBatch(*(side[:10] for side in texts))
         best = float("inf")
-        for round_number in range(1 + asked["rounds"]):
+        for round_number in range(1 + request["rounds"]):
             pairs = few if round_number == 0 else TextPairBatch(*texts)  # the first round reads tables and models
             for side in pairs.sides:
                 assert len(side.characters)

@@ -58,41 +58,41 @@ def clean(
     from bench.report import contest, table_reporter, write_json
 
     with TemporaryDirectory() as temporary:
-        place = Path(temporary)
-        write_text(place, "big", pairs, (source, target))
-        kept: dict[str, int] = {}
+        folder = Path(temporary)
+        write_text(folder, "big", pairs, (source, target))
+        kept_counts: dict[str, int] = {}
 
         def ours() -> Figures:
-            seconds, kept["tfm clean"] = run_clean(place, "big", CHEAP)
+            seconds, kept_counts["tfm clean"] = run_clean(folder, "big", CHEAP)
             return {"rate": pairs / seconds}
 
         def theirs() -> Figures:
-            with TemporaryDirectory(dir=place) as out:
-                asked = {"filters": FILTERS, "duplicates": True, "workers": workers, "out": out}
-                files = {side: str(place / f"big.{side}") for side in ("source", "target")}
+            with TemporaryDirectory(dir=folder) as out:
+                request = {"filters": FILTERS, "duplicates": True, "workers": workers, "out": out}
+                files = {side: str(folder / f"big.{side}") for side in ("source", "target")}
                 assert opusfilter is not None
-                done = run([opusfilter, PEER], text=json_format.dumps(asked | files)).answer()
-            kept["OpusFilter"] = done["kept"]
-            return {"rate": pairs / done["seconds"]}
+                answer = run([opusfilter, PEER], text=json_format.dumps(request | files)).answer()
+            kept_counts["OpusFilter"] = answer["kept"]
+            return {"rate": pairs / answer["seconds"]}
 
         contestants = [Contestant("tfm clean", ours)]
         if opusfilter is not None:
             contestants.append(Contestant("OpusFilter", theirs))
-        found = contest(f"{pairs:,} pairs", contestants, rounds=rounds, unit="pairs/s")
-        asked = {"pairs": rule_pairs, "rounds": rounds} | {
-            side: str(place / f"big.{side}") for side in ("source", "target")
+        summaries = contest(f"{pairs:,} pairs", contestants, rounds=rounds, unit="pairs/s")
+        request = {"pairs": rule_pairs, "rounds": rounds} | {
+            side: str(folder / f"big.{side}") for side in ("source", "target")
         }
-        rates = run_module("bench.cleaning.rule_rates", asked).answer()
+        rates = run_module("bench.cleaning.rule_rates", request).answer()
         rows = [[name, f"{rate:,.0f}"] for name, rate in rates.items()]
         table_reporter().table("each rule alone", ["rule", "pairs a CPU second"], rows)
-        table_reporter().table("pairs kept", ["program", "pairs"], [*map(list, kept.items())])
+        table_reporter().table("pairs kept", ["program", "pairs"], [*map(list, kept_counts.items())])
         settings = {"pairs": pairs, "rule_pairs": rule_pairs, "workers": workers, "rounds": rounds}
-        write_json(json, "clean", settings, {"contest": found, "rules": rates, "kept": kept})
+        write_json(json, "clean", settings, {"contest": summaries, "rules": rates, "kept": kept_counts})
 
 
-def write_text(folder: Path, name: str, pairs: int, given: tuple[Path | None, Path | None]) -> None:
+def write_text(folder: Path, name: str, pairs: int, files: tuple[Path | None, Path | None]) -> None:
     """Write two files of so many lines, NAME.source and NAME.target."""
-    if given[0] is None or given[1] is None:
+    if files[0] is None or files[1] is None:
         from tfm.data.corpora.sources import read_pairs
         from tfm.data.corpus_config import CorpusConfig
 
@@ -101,12 +101,12 @@ def write_text(folder: Path, name: str, pairs: int, given: tuple[Path | None, Pa
     else:
         from tfm.data.lines import open_lines
 
-        texts = list(zip(*map(open_lines, (given[0], given[1])), strict=True))
+        texts = list(zip(*map(open_lines, (files[0], files[1])), strict=True))
     for number, side in enumerate(("source", "target")):
         with open(folder / f"{name}.{side}", "w", encoding="utf-8", newline="") as file:
             for row in range(pairs):
-                time, place = divmod(row, len(texts))
-                file.write(f"{texts[place][number]}{f' {time}' if time % 4 else ''}\n")
+                time, index = divmod(row, len(texts))
+                file.write(f"{texts[index][number]}{f' {time}' if time % 4 else ''}\n")
 
 
 def run_clean(folder: Path, name: str, rules: dict[str, Any]) -> tuple[float, int]:
@@ -118,9 +118,9 @@ def run_clean(folder: Path, name: str, rules: dict[str, Any]) -> tuple[float, in
         settings += [f"clean.{rule}={_as_toml(values)}" for rule, values in rules.items()]
         words = [word for setting in settings for word in ("--set", setting)]
         files = (f"{name}.source", f"{name}.target")
-        done = run_tfm("clean", *files, *words, "--out", f"{out}/clean", folder=folder)
+        process = run_tfm("clean", *files, *words, "--out", f"{out}/clean", folder=folder)
         manifest = json_format.loads((Path(out) / "clean" / "manifest.json").read_bytes())
-    return done.seconds, sum(manifest["figures"]["kept"])
+    return process.seconds, sum(manifest["figures"]["kept"])
 
 
 def _as_toml(values: dict[str, Any]) -> str:

@@ -40,37 +40,37 @@ def growth(
     from bench.processes import MIB, run_module
     from bench.report import table_reporter, write_json
 
-    asked = {"model": MODEL, "training": {**TRAINING, "max_epochs": epochs}, "updates": updates}
+    request = {"model": MODEL, "training": {**TRAINING, "max_epochs": epochs}, "updates": updates}
     if texts:
-        one = {**MODEL, "architecture": "decoder_only", "task": "language_model", "block": BLOCK}
-        asked["model"] = {key: value for key, value in one.items() if key != "encoder"}
-    found: list[dict[str, float]] = []
+        text_model = {**MODEL, "architecture": "decoder_only", "task": "language_model", "block": BLOCK}
+        request["model"] = {key: value for key, value in text_model.items() if key != "encoder"}
+    results: list[dict[str, float]] = []
     for count in rows or [10_000, 100_000, 1_000_000]:
-        with TemporaryDirectory(dir=folder) as place:
-            dataset = Path(place).resolve() / "dataset"
+        with TemporaryDirectory(dir=folder) as temporary:
+            dataset = Path(temporary).resolve() / "dataset"
             size = {"rows": count, "median": median, "vocab": VOCAB, "batch_tokens": BATCH_TOKENS}
             run_module("bench.corpora.growth_dataset", {"folder": str(dataset), "texts": texts, **size})
             num_bytes = sum(file.stat().st_size for file in dataset.rglob("*.arrow"))
             run_tfm_inspect(dataset)
-            done = run_module("bench.corpora.growth_tfm", {**asked, "dataset": str(dataset)}).answer()
-        found.append({"rows": count, "file": num_bytes, **done})
-        table_reporter().line(f"{count:,} rows: first update after {done['start']:.1f} s")
+            answer = run_module("bench.corpora.growth_tfm", {**request, "dataset": str(dataset)}).answer()
+        results.append({"rows": count, "file": num_bytes, **answer})
+        table_reporter().line(f"{count:,} rows: first update after {answer['start']:.1f} s")
     table_reporter().table(
         f"a training of {epochs} epochs",
         ["rows", "file MiB", "first update s", "memory MiB", "pause between epochs s", "updates/s"],
         [
             [
-                f"{int(each['rows']):,}",
-                f"{each['file'] / MIB:,.0f}",
-                f"{each['start']:.1f}",
-                f"{each['memory'] / MIB:,.0f}",
-                f"{each['pause']:.2f}",
-                f"{each['rate']:.1f}",
+                f"{int(result['rows']):,}",
+                f"{result['file'] / MIB:,.0f}",
+                f"{result['start']:.1f}",
+                f"{result['memory'] / MIB:,.0f}",
+                f"{result['pause']:.2f}",
+                f"{result['rate']:.1f}",
             ]
-            for each in found
+            for result in results
         ],
     )
-    write_json(json, "growth", {"epochs": epochs, "median": median, "texts": texts, "updates": updates}, found)
+    write_json(json, "growth", {"epochs": epochs, "median": median, "texts": texts, "updates": updates}, results)
 
 
 def run_tfm_inspect(dataset: Path) -> None:

@@ -27,25 +27,25 @@ def draw_lengths(rng: np.random.Generator, count: int, median: float) -> tuple[I
     return tuple(np.clip(side.round(), 1, MAX_LENGTH).astype(np.int64) for side in (source, target))  # type: ignore[return-value]
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
-    vocab = asked["vocab"]
+    vocab = request["vocab"]
     words = [f"w{number}" for number in range(vocab)]
     tokenizer = train_tokenizer([" ".join(words)], TokenizerConfig(kind="word", vocab_size=vocab, min_frequency=1))
     first, last = len(SPECIAL_TOKENS), tokenizer.vocab_size
-    plan = Plan(stage="preprocess", folder=Path(asked["folder"]), config={}, inputs={}, seed=1)
+    plan = Plan(stage="preprocess", folder=Path(request["folder"]), config={}, inputs={}, seed=1)
     with publish(plan, command=["python", "-m", "bench", "growth"]) as draft:
-        for name, rows in (("train", asked["rows"]), ("valid", NUM_VALID)):
-            with write_split(draft.folder / name, texts=name == "valid") as written:
+        for name, rows in (("train", request["rows"]), ("valid", NUM_VALID)):
+            with write_split(draft.folder / name, texts=name == "valid") as split:
                 for begin in range(0, rows, CHUNK_ROWS):
                     count = min(CHUNK_ROWS, rows - begin)
-                    lengths = draw_lengths(rng, count, asked["median"])
-                    if asked["texts"]:
+                    lengths = draw_lengths(rng, count, request["median"])
+                    if request["texts"]:
                         lengths = np.zeros_like(lengths[0]), lengths[1]
                     sides = [(rng.integers(first, last, each.sum(), np.int32), each) for each in lengths]
                     extra = ([""] * count, [""] * count) if name == "valid" else (np.ones(count),)
-                    written.write(sides[0], sides[1], *extra)
-        write_metadata(draft.folder, tests=[], batch_tokens=asked["batch_tokens"], train_corpora=[])
+                    split.write(sides[0], sides[1], *extra)
+        write_metadata(draft.folder, tests=[], batch_tokens=request["batch_tokens"], train_corpora=[])
         (draft.folder / TOKENIZER_FOLDER).mkdir()
         tokenizer.save(draft.folder / TOKENIZER_FOLDER / "tokenizer.json")
 

@@ -41,7 +41,7 @@ class UpdateClock:
             raise Enough
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     from bench.processes import AnonymousMemory
     from tfm.model.config import ModelConfig
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -50,8 +50,8 @@ def main(asked: dict[str, Any]) -> None:
 
     memory = AnonymousMemory()
     memory.start()
-    model, training = ModelConfig.model_validate(asked["model"]), TrainingConfig.model_validate(asked["training"])
-    dataset, clock = Path(asked["dataset"]), UpdateClock(asked["updates"])
+    model, training = ModelConfig.model_validate(request["model"]), TrainingConfig.model_validate(request["training"])
+    dataset, clock = Path(request["dataset"]), UpdateClock(request["updates"])
     with TemporaryDirectory(dir=dataset.parent) as out:
         rest: dict[str, Any] = {"seed": 1, "evaluation": EvaluationConfig(), "command": ["bench"], "reporter": clock}
         with suppress(Enough):

@@ -47,27 +47,27 @@ def preprocess(
     from bench.report import contest, write_json
 
     with TemporaryDirectory() as temporary:
-        place = (folder or Path(temporary)).resolve()
+        path = (folder or Path(temporary)).resolve()
         if memory:
             write_json(
-                json, "preprocess", {"memory": True, "sentences": sentences}, measure_growth(place, largest, sentences)
+                json, "preprocess", {"memory": True, "sentences": sentences}, measure_growth(path, largest, sentences)
             )
             return
-        prepare_corpus(place, pairs, sentences)
-        learn_tokenizer(place)
+        prepare_corpus(path, pairs, sentences)
+        learn_tokenizer(path)
 
         def ours() -> Figures:
-            done = run_stage(place)
-            return {"rate": 2 * pairs / done.seconds, "peak": done.peak}
+            process = run_stage(path)
+            return {"rate": 2 * pairs / process.seconds, "peak": process.peak}
 
         def bare() -> Figures:
-            files = [place / "train.en", place / "train.de"]
-            done = run([sys.executable, BARE_LOOP, place / "tokenizer" / "tokenizer.json", *files])
-            return {"rate": 2 * pairs / done.seconds, "peak": done.peak}
+            files = [path / "train.en", path / "train.de"]
+            process = run([sys.executable, BARE_LOOP, path / "tokenizer" / "tokenizer.json", *files])
+            return {"rate": 2 * pairs / process.seconds, "peak": process.peak}
 
         contestants = add_predictions([Contestant("tfm preprocess", ours), Contestant("bare loop", bare)], predict)
-        found = contest(f"{2 * pairs:,} lines", contestants, rounds=rounds, unit="lines/s")
-        write_json(json, "preprocess", {"pairs": pairs, "sentences": sentences, "rounds": rounds}, found)
+        summaries = contest(f"{2 * pairs:,} lines", contestants, rounds=rounds, unit="lines/s")
+        write_json(json, "preprocess", {"pairs": pairs, "sentences": sentences, "rounds": rounds}, summaries)
 
 
 def measure_growth(path: Path, largest: int, sentences: int) -> list[dict[str, float]]:
@@ -75,19 +75,21 @@ def measure_growth(path: Path, largest: int, sentences: int) -> list[dict[str, f
     from bench.processes import MIB
     from bench.report import table_reporter
 
-    found: list[dict[str, float]] = []
+    results: list[dict[str, float]] = []
     pairs = MIN_PAIRS
     while pairs <= largest:
         prepare_corpus(path, pairs, sentences)
-        if not found:
+        if not results:
             learn_tokenizer(path)
-        done = run_stage(path)
-        found.append({"pairs": pairs, "seconds": done.seconds, "rate": 2 * pairs / done.seconds, "peak": done.peak})
-        table_reporter().line(f"{pairs:,} lines of each side: {done.peak // MIB:,} MiB")
+        process = run_stage(path)
+        results.append(
+            {"pairs": pairs, "seconds": process.seconds, "rate": 2 * pairs / process.seconds, "peak": process.peak}
+        )
+        table_reporter().line(f"{pairs:,} lines of each side: {process.peak // MIB:,} MiB")
         pairs *= 10
-    rows = [[int(each["pairs"]), each["seconds"], round(each["rate"]), round(each["peak"] / MIB)] for each in found]
+    rows = [[int(each["pairs"]), each["seconds"], round(each["rate"]), round(each["peak"] / MIB)] for each in results]
     table_reporter().table("tfm preprocess", ["lines of each side", "seconds", "lines/s", "peak MiB"], rows)
-    return found
+    return results
 
 
 def prepare_corpus(path: Path, pairs: int, sentences: int) -> None:

@@ -42,50 +42,50 @@ def tokenize(
         for number, file in enumerate(texts):
             names.append(f"text-{number}")
             (folder / names[-1]).write_text("".join(f"{line}\n" for line in open_lines(file)), encoding="utf-8")
-        asked = {"folder": str(folder), "texts": names, "kind": kind, "vocab_size": vocab_size}
+        request = {"folder": str(folder), "texts": names, "kind": kind, "vocab_size": vocab_size}
         contestants = [
-            Contestant("tfm", partial(measure_tfm, asked)),
-            Contestant("tokenizers", partial(measure_peer, asked, "tokenizers", Path(sys.executable))),
-            Contestant("sentencepiece", partial(measure_peer, asked, "sentencepiece", Path(sys.executable))),
+            Contestant("tfm", partial(measure_tfm, request)),
+            Contestant("tokenizers", partial(measure_peer, request, "tokenizers", Path(sys.executable))),
+            Contestant("sentencepiece", partial(measure_peer, request, "sentencepiece", Path(sys.executable))),
         ]
         if against is not None:
             name, _, python = against.partition("=")
             if name != "subword_nmt" or not Path(python).expanduser().exists():
                 raise typer.BadParameter(f"{against}: write subword_nmt=PYTHON, an interpreter", param_hint="--against")
-            contestants.append(Contestant(name, partial(measure_peer, asked, name, Path(python))))
-        found = contest(
+            contestants.append(Contestant(name, partial(measure_peer, request, name, Path(python))))
+        summaries = contest(
             f"{kind} of {vocab_size:,} pieces, {', '.join(map(str, texts))}",
             add_predictions(contestants, predict),
             rounds=rounds,
             unit="lines/s",
             extra=lambda all_: {
                 "seconds to learn": {
-                    each: f"{median_figure(figures, 'learning'):.2f}" for each, figures in all_.items()
+                    contestant: f"{median_figure(figures, 'learning'):.2f}" for contestant, figures in all_.items()
                 }
             },
         )
-    write_json(json, "tokenize", {**asked, "texts": texts}, {"contestants": found})
+    write_json(json, "tokenize", {**request, "texts": texts}, {"contestants": summaries})
 
 
-def measure_tfm(asked: dict[str, object]) -> "Figures":
+def measure_tfm(request: dict[str, object]) -> "Figures":
     """`tfm tokenize`, and the text split by its tokenizer as `tfm preprocess` does."""
     from bench.processes import run_module, run_tfm
 
-    folder, names = Path(str(asked["folder"])), asked["texts"]
+    folder, names = Path(str(request["folder"])), request["texts"]
     assert isinstance(names, list)
     with TemporaryDirectory(dir=folder) as out:
-        flags = ("--kind", str(asked["kind"]), "--vocab-size", str(asked["vocab_size"]))
-        learned = run_tfm("tokenize", *names, *flags, "--out", f"{out}/tokenizer", folder=folder)
-        split = run_module("bench.corpora.tokenize_tfm", {**asked, "tokenizer": f"{out}/tokenizer"})
+        flags = ("--kind", str(request["kind"]), "--vocab-size", str(request["vocab_size"]))
+        process = run_tfm("tokenize", *names, *flags, "--out", f"{out}/tokenizer", folder=folder)
+        split = run_module("bench.corpora.tokenize_tfm", {**request, "tokenizer": f"{out}/tokenizer"})
         (folder / "tokenizer.json").write_bytes((Path(out) / "tokenizer" / "tokenizer.json").read_bytes())
-    return {**split.answer(), "learning": learned.seconds, "peak": split.peak}
+    return {**split.answer(), "learning": process.seconds, "peak": split.peak}
 
 
-def measure_peer(asked: dict[str, object], name: str, python: Path) -> "Figures":
+def measure_peer(request: dict[str, object], name: str, python: Path) -> "Figures":
     """A peer's script, run by a Python that has it."""
     from json import dumps
 
     from bench.processes import run
 
-    done = run([python.expanduser(), PEERS_FOLDER / f"tokenize_{name}.py"], text=dumps(asked))
-    return {**done.answer(), "peak": done.peak}
+    process = run([python.expanduser(), PEERS_FOLDER / f"tokenize_{name}.py"], text=dumps(request))
+    return {**process.answer(), "peak": process.peak}

@@ -12,9 +12,9 @@ from tfm.tokenizer.tokenizer import Tokenizer
 LINES_PER_BATCH = 1000
 
 
-def main(asked: dict[str, Any]) -> None:
-    lines = [line for name in asked["texts"] for line in open_lines(Path(asked["folder"]) / name)]
-    tokenizer = Tokenizer.load(Path(asked["tokenizer"]) / "tokenizer.json")
+def main(request: dict[str, Any]) -> None:
+    lines = [line for name in request["texts"] for line in open_lines(Path(request["folder"]) / name)]
+    tokenizer = Tokenizer.load(Path(request["tokenizer"]) / "tokenizer.json")
     began, pieces = time.perf_counter(), 0
     for start in range(0, len(lines), LINES_PER_BATCH):
         ids, _ = tokenizer.encode_flat(lines[start : start + LINES_PER_BATCH])

@@ -17,9 +17,9 @@ def answer_sources(search: Callable[[Any], list[list[int]]], sources: Sequence[A
     groups = [[each] for each in sources] if one_at_a_time else [sources]
     for group in groups[:NUM_WARM_UP]:
         search(group[:NUM_WARM_UP])
-    found, seconds = [], []
+    outputs, seconds = [], []
     for group in groups:
         began = time.perf_counter()
-        found += search(group)
+        outputs += search(group)
         seconds.append(time.perf_counter() - began)
-    print(json.dumps({"seconds": seconds, "found": found}))
+    print(json.dumps({"seconds": seconds, "found": outputs}))

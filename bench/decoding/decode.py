@@ -78,39 +78,39 @@ def decode(
     options |= {"one_at_a_time": one_at_a_time, "device": device}
     options |= {"shortlist": None if shortlist is None else str(shortlist.resolve())}
     with TemporaryDirectory() as temporary:
-        asked = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
+        request = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
         if "ctranslate2" in rivals:
-            run_tfm("export", model, "--to", "ctranslate2", "--out", asked["engine"])
+            run_tfm("export", model, "--to", "ctranslate2", "--out", request["engine"])
         if "huggingface" in rivals:
-            asked |= huggingface_request(model, lines)
+            request |= huggingface_request(model, lines)
         kinds = [""] if shortlist is None else ["", " shortlist"]
         names = [*(f"tfm {each}{more}" for each in precision or ["fp32"] for more in kinds), *rivals]
         outputs: dict[str, list[list[int]]] = {}
-        found = contest(
+        summaries = contest(
             f"{len(lines):,} lines" + ("" if one_at_a_time else f", beam {beam}, {batch} a batch"),
-            add_predictions([make_contestant(name, asked, outputs, rivals.get(name)) for name in names], predict),
+            add_predictions([make_contestant(name, request, outputs, rivals.get(name)) for name in names], predict),
             rounds=rounds,
             unit="ms a sentence" if one_at_a_time else "output tokens/s",
             extra=lambda figures: score_outputs(model, outputs, references),
         )
-    about = {"model": model, "source": source, "lines": len(lines), "rounds": rounds, **options}
-    write_json(json, "decode", about, found)
+    settings = {"model": model, "source": source, "lines": len(lines), "rounds": rounds, **options}
+    write_json(json, "decode", settings, summaries)
 
 
 def parse_peers(against: Sequence[str]) -> dict[str, Path | None]:
     """The peers by NAME or NAME=VENV, with their environments. Raises typer's usage error for one there is not."""
     from bench.training.workload import venv_python
 
-    found: dict[str, Path | None] = {}
+    peers: dict[str, Path | None] = {}
     for text in against:
-        name, _, place = text.partition("=")
-        venv = Path(place).expanduser() if place else None
+        name, _, folder = text.partition("=")
+        venv = Path(folder).expanduser() if folder else None
         if (name, venv is None) not in {("ctranslate2", True), ("huggingface", False)} or not venv_python(
             venv
         ).exists():
             raise typer.BadParameter(f"{text}: write {PEER_METAVAR}, a virtual environment", param_hint="--against")
-        found[name] = venv
-    return found
+        peers[name] = venv
+    return peers
 
 
 def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
 
 
 def make_contestant(
-    name: str, asked: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
+    name: str, request: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
 ) -> "Contestant":
     """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
     from bench.compare import Contestant
@@ -141,20 +141,23 @@ def make_contestant(
     from bench.training.workload import venv_python
 
     def once() -> "Figures":
-        program, *about = name.split()
+        program, *options = name.split()
         if venv is None:
-            own = {"precision": about[0] if about else "", "shortlist": asked["shortlist"] if about[1:] else None}
-            done = run_module(PROGRAMS[program], asked | own)
+            engine_options = {
+                "precision": options[0] if options else "",
+                "shortlist": request["shortlist"] if options[1:] else None,
+            }
+            process = run_module(PROGRAMS[program], request | engine_options)
         else:
             with TemporaryDirectory() as folder:
                 command = [venv_python(venv), PEERS_FOLDER / f"decode_{name}.py"]
-                done = run(command, folder=Path(folder), text=json_module.dumps(asked))
-        found = done.answer()
-        outputs[name] = found["found"]
-        if asked["one_at_a_time"]:
-            return {"rate": 1000 * statistics.median(found["seconds"]), "peak": done.peak}
-        tokens = sum(len(ids) + 1 for ids in found["found"] if ids)
-        return {"rate": tokens / sum(found["seconds"]), "tokens": tokens, "peak": done.peak}
+                process = run(command, folder=Path(folder), text=json_module.dumps(request))
+        answer = process.answer()
+        outputs[name] = answer["found"]
+        if request["one_at_a_time"]:
+            return {"rate": 1000 * statistics.median(answer["seconds"]), "peak": process.peak}
+        tokens = sum(len(ids) + 1 for ids in answer["found"] if ids)
+        return {"rate": tokens / sum(answer["seconds"]), "tokens": tokens, "peak": process.peak}
 
     return Contestant(name, once)
 
@@ -170,13 +173,13 @@ def score_outputs(
     from tfm.pipeline.scoring.metrics.registry import bleu
 
     _, target = load_tokenizer_pair(model)
-    found = {
+    scores = {
         name: bleu(target.decode_batch(ids), [references], EvaluationConfig()).score for name, ids in outputs.items()
     }
-    first = next(iter(found.values()))
+    first = next(iter(scores.values()))
     return {
-        "BLEU": {name: f"{score:.2f}" for name, score in found.items()},
-        "difference": {name: f"{score - first:+.2f}" for name, score in found.items()},
+        "BLEU": {name: f"{score:.2f}" for name, score in scores.items()},
+        "difference": {name: f"{score - first:+.2f}" for name, score in scores.items()},
     }
 
 

@@ -15,25 +15,25 @@ from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 
 
-def main(asked: dict[str, Any]) -> None:
-    loaded = load_model(Path(asked["model"]), asked["device"])
-    sources = loaded.source_tokenizer.encode_batch(asked["lines"])
+def main(request: dict[str, Any]) -> None:
+    loaded = load_model(Path(request["model"]), request["device"])
+    sources = loaded.source_tokenizer.encode_batch(request["lines"])
     config = DecodingConfig(
-        beam=asked["beam"],
-        batch_sentences=asked["batch"],
-        max_length=asked["longest"],
-        precision=asked["precision"],
+        beam=request["beam"],
+        batch_sentences=request["batch"],
+        max_length=request["longest"],
+        precision=request["precision"],
     )
 
     shortlist = None
-    if asked["shortlist"] is not None:
-        shortlist = read_shortlist(Path(asked["shortlist"]), loaded.source_tokenizer, loaded.target_tokenizer)
+    if request["shortlist"] is not None:
+        shortlist = read_shortlist(Path(request["shortlist"]), loaded.source_tokenizer, loaded.target_tokenizer)
 
     def search(batch: list[list[int]]) -> list[list[int]]:
-        found = decode(loaded.model, batch, config, device=asked["device"], shortlist=shortlist)
-        return [list(hypotheses[0].ids) for hypotheses in found]
+        n_best_lists = decode(loaded.model, batch, config, device=request["device"], shortlist=shortlist)
+        return [list(hypotheses[0].ids) for hypotheses in n_best_lists]
 
-    answer_sources(search, sources, one_at_a_time=asked["one_at_a_time"])
+    answer_sources(search, sources, one_at_a_time=request["one_at_a_time"])
 
 
 if __name__ == "__main__":

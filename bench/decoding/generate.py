@@ -49,30 +49,32 @@ def generate(
     from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
     model = resolve_model_folder(model).resolve()
-    asked: dict[str, Any] = {"prompt": prompt, "texts": texts, "tokens": tokens, "greedy": greedy, "top_k": top_k}
-    asked |= {"repeats": repeats, "device": device, "threads": os.cpu_count()}
+    request: dict[str, Any] = {"prompt": prompt, "texts": texts, "tokens": tokens, "greedy": greedy, "top_k": top_k}
+    request |= {"repeats": repeats, "device": device, "threads": os.cpu_count()}
     with TemporaryDirectory() as temporary:
         exported = Path(temporary) / "huggingface"
         if against:
             run_tfm("export", model, "--to", "huggingface", "--out", exported)
-        contestants = [make_contestant("tfm", asked | {"model": str(model)}, None)]
+        contestants = [make_contestant("tfm", request | {"model": str(model)}, None)]
         if device == "cpu":
-            contestants.append(make_contestant("tfm numpy", asked | {"model": str(model)}, None))
+            contestants.append(make_contestant("tfm numpy", request | {"model": str(model)}, None))
         for text in against or []:
-            name, _, place = text.partition("=")
+            name, _, folder = text.partition("=")
             if name not in PEERS:
                 raise typer.BadParameter(f"{text}: peers: {', '.join(PEERS)}", param_hint="--against")
-            contestants.append(make_contestant(name, asked | {"model": str(exported)}, Path(place) if place else None))
-        found = contest(
+            contestants.append(
+                make_contestant(name, request | {"model": str(exported)}, Path(folder) if folder else None)
+            )
+        summaries = contest(
             f"{texts} texts of {tokens} pieces, {'likeliest' if greedy else 'drawn'}",
             add_predictions(contestants, predict),
             rounds=rounds,
             unit="tokens/s",
         )
-    write_json(json, "generate", {"model": model, **asked}, found)
+    write_json(json, "generate", {"model": model, **request}, summaries)
 
 
-def make_contestant(name: str, asked: dict[str, Any], venv: Path | None) -> "Contestant":
+def make_contestant(name: str, request: dict[str, Any], venv: Path | None) -> "Contestant":
     """One that generates in a process of its own; venv: the environment of a peer, where it is not ours."""
     from bench.compare import Contestant
     from bench.processes import run, run_module
@@ -81,14 +83,14 @@ def make_contestant(name: str, asked: dict[str, Any], venv: Path | None) -> "Con
     def once() -> "Figures":
         if name in PEERS and venv is not None:
             command = [venv_python(venv), PEERS_FOLDER / f"{PEERS[name]}.py"]
-            done = run(command, text=json_module.dumps(asked))
+            process = run(command, text=json_module.dumps(request))
         elif name in PEERS:
-            done = run_module(f"bench.peers.decoding.{PEERS[name]}", asked)
+            process = run_module(f"bench.peers.decoding.{PEERS[name]}", request)
         else:
-            done = run_module(
-                "bench.decoding.generate_tfm", asked | {"engine": "numpy" if name == "tfm numpy" else "torch"}
+            process = run_module(
+                "bench.decoding.generate_tfm", request | {"engine": "numpy" if name == "tfm numpy" else "torch"}
             )
-        found = done.answer()
-        return {"rate": found["tokens"] / found["seconds"], "peak": done.peak}
+        answer = process.answer()
+        return {"rate": answer["tokens"] / answer["seconds"], "peak": process.peak}
 
     return Contestant(name, once)

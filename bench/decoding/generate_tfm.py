@@ -14,31 +14,31 @@ from tfm.pipeline.inference.generation.generator import TextGenerationModel, Tex
 from tfm.pipeline.runtime.progress import NullReporter
 
 
-def load(asked: dict[str, Any]) -> TextGenerationModel:
+def load(request: dict[str, Any]) -> TextGenerationModel:
     """Return the model by the engine that is asked for; its texts go on through the ends of lines."""
-    if asked["engine"] == "numpy":
+    if request["engine"] == "numpy":
         from tfm.pipeline.inference.generation.numpy_prompt_encoder import load_small_language_model
 
-        found = load_small_language_model(Path(asked["model"]), continue_past_line_end=True)
-        if found is None:
+        model = load_small_language_model(Path(request["model"]), continue_past_line_end=True)
+        if model is None:
             raise SystemExit("numpy does not have all parts of this model")
-        return found
+        return model
     from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    return PromptEncoder(load_model(Path(asked["model"]), asked["device"]), continue_past_line_end=True)
+    return PromptEncoder(load_model(Path(request["model"]), request["device"]), continue_past_line_end=True)
 
 
-def main(asked: dict[str, Any]) -> None:
-    settings: dict[str, Any] = {"max_length": asked["tokens"]}
-    drawn = {"strategy": "sample", "n_best": asked["texts"], "top_k": asked["top_k"] or None}
-    settings |= {"beam": 1} if asked["greedy"] else drawn
-    generator = TextGenerator(load(asked), DecodingConfig(**settings), NullReporter())
+def main(request: dict[str, Any]) -> None:
+    settings: dict[str, Any] = {"max_length": request["tokens"]}
+    sampling = {"strategy": "sample", "n_best": request["texts"], "top_k": request["top_k"] or None}
+    settings |= {"beam": 1} if request["greedy"] else sampling
+    generator = TextGenerator(load(request), DecodingConfig(**settings), NullReporter())
     tokens, began = 0, 0.0
-    for number in range(asked["repeats"] + 1):
+    for number in range(request["repeats"] + 1):
         if number == 1:
             tokens, began = 0, time.perf_counter()
-        tokens += sum(each.num_tokens for each in generator.generate_texts(asked["prompt"]))
+        tokens += sum(each.num_tokens for each in generator.generate_texts(request["prompt"]))
     print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}))
 
 

@@ -49,47 +49,49 @@ def labels(
     task = ModelConfig.model_validate_json((model / "config.json").read_text("utf-8")).task
     if task not in ("classification", "tagging"):
         raise RecipeError(f"{model}: was trained for {task}; give a classifier or a tagger")
-    asked: dict[str, Any] = {"lines": [line for line in open_lines(texts) if line.strip()][:limit]}
-    asked["is_tagger"] = task == "tagging"
+    request: dict[str, Any] = {"lines": [line for line in open_lines(texts) if line.strip()][:limit]}
+    request["is_tagger"] = task == "tagging"
     outputs: dict[str, list[str]] = {}
     with TemporaryDirectory() as temporary:
-        contestants = [make_contestant("tfm", model, asked, outputs)]
+        contestants = [make_contestant("tfm", model, request, outputs)]
         for name in against or []:
             if name not in FORMATS:
                 raise typer.BadParameter(f"{name}: peers: {', '.join(FORMATS)}", param_hint="--against")
             exported = Path(temporary) / name
             run_tfm("export", model, "--to", FORMATS[name], "--out", exported)
-            contestants.append(make_contestant(name, exported, asked, outputs))
-        found = contest(
-            f"{len(asked['lines']):,} texts",
+            contestants.append(make_contestant(name, exported, request, outputs))
+        summaries = contest(
+            f"{len(request['lines']):,} texts",
             add_predictions(contestants, predict),
             rounds=rounds,
             unit="texts/s",
             extra=lambda figures: compare_labels(outputs),
         )
-    write_json(json, "labels", {"model": model, "texts": texts, "lines": len(asked["lines"]), "rounds": rounds}, found)
+    write_json(
+        json, "labels", {"model": model, "texts": texts, "lines": len(request["lines"]), "rounds": rounds}, summaries
+    )
 
 
-def make_contestant(name: str, model: Path, asked: dict[str, Any], outputs: dict[str, list[str]]) -> "Contestant":
+def make_contestant(name: str, model: Path, request: dict[str, Any], outputs: dict[str, list[str]]) -> "Contestant":
     """One that labels in a process of its own, and leaves the labels of its last round in `outputs`."""
     from bench.compare import Contestant
     from bench.processes import run_module
 
     def once() -> "Figures":
-        done = run_module(PROGRAMS[name], asked | {"model": str(model)})
-        found = done.answer()
-        outputs[name] = found["labels"]
-        return {"rate": len(found["labels"]) / found["seconds"], "peak": done.peak}
+        process = run_module(PROGRAMS[name], request | {"model": str(model)})
+        answer = process.answer()
+        outputs[name] = answer["labels"]
+        return {"rate": len(answer["labels"]) / answer["seconds"], "peak": process.peak}
 
     return Contestant(name, once)
 
 
 def compare_labels(outputs: dict[str, list[str]]) -> dict[str, dict[str, object]]:
     """A column with the share of texts that have the first contestant's labels; none where there is no peer."""
-    first, *others = outputs
-    if not others:
+    first, *rest = outputs
+    if not rest:
         return {}
     same = {
-        name: sum(mine == theirs for mine, theirs in zip(outputs[first], outputs[name], strict=True)) for name in others
+        name: sum(mine == theirs for mine, theirs in zip(outputs[first], outputs[name], strict=True)) for name in rest
     }
     return {"same labels": {name: f"{100 * count / len(outputs[first]):.2f} %" for name, count in same.items()}}

@@ -10,14 +10,14 @@ import tfm
 WARM_UP = 256
 
 
-def main(asked: dict[str, Any]) -> None:
-    model = tfm.load(asked["model"])
-    label = model.tag if asked["is_tagger"] else model.classify
-    label(asked["lines"][:WARM_UP])
+def main(request: dict[str, Any]) -> None:
+    model = tfm.load(request["model"])
+    label = model.tag if request["is_tagger"] else model.classify
+    label(request["lines"][:WARM_UP])
     began = time.perf_counter()
-    labels = label(asked["lines"])
+    labels = label(request["lines"])
     seconds = time.perf_counter() - began
-    if asked["is_tagger"]:
+    if request["is_tagger"]:
         labels = [" ".join(tags) for tags in labels]
     print(json.dumps({"seconds": seconds, "labels": labels}))
 

@@ -71,22 +71,22 @@ def serve(
                 peers.append(measure_load(rival, lines, clients))
             if beside:
                 translated.append(translate_rate(TFM, model, lines, beam, batch, folder / f"out{number}"))
-    found: dict[str, Any] = {"seconds_to_ready": ready, **median_load(served)}
+    figures: dict[str, Any] = {"seconds_to_ready": ready, **median_load(served)}
     if peers:
-        found |= {f"{against}_{name}": value for name, value in median_load(peers).items()}
-        found[f"share_of_{against}"] = found["without_clients"] / found[f"{against}_without_clients"]
+        figures |= {f"{against}_{name}": value for name, value in median_load(peers).items()}
+        figures[f"share_of_{against}"] = figures["without_clients"] / figures[f"{against}_without_clients"]
         pairs = zip(served[0].texts, peers[0].texts, strict=True)
-        found["same_texts"] = sum(one == other for one, other in pairs) / len(lines)
+        figures["same_texts"] = sum(one == other for one, other in pairs) / len(lines)
     if beside:
-        found["tfm_translate"] = statistics.median(translated)
-        found["share"] = found["without_clients"] / found["tfm_translate"]
-        found["rounds"] = [(each.without_clients, other) for each, other in zip(served, translated, strict=True)]
-    for name, value in found.items():
-        shown = f"{value:.4g}" if isinstance(value, float) else ", ".join(f"{x:.0f} / {y:.0f}" for x, y in value)
-        print(f"{name.replace('_', ' ')}: {shown}")
+        figures["tfm_translate"] = statistics.median(translated)
+        figures["share"] = figures["without_clients"] / figures["tfm_translate"]
+        figures["rounds"] = [(each.without_clients, other) for each, other in zip(served, translated, strict=True)]
+    for name, value in figures.items():
+        text = f"{value:.4g}" if isinstance(value, float) else ", ".join(f"{x:.0f} / {y:.0f}" for x, y in value)
+        print(f"{name.replace('_', ' ')}: {text}")
     if json is not None:
-        about = {"model": str(model), "lines": len(lines), "clients": clients, "beam": beam, "workers": workers}
-        json.write_text(json_module.dumps({**about, **found}, indent=1) + "\n", encoding="utf-8")
+        settings = {"model": str(model), "lines": len(lines), "clients": clients, "beam": beam, "workers": workers}
+        json.write_text(json_module.dumps({**settings, **figures}, indent=1) + "\n", encoding="utf-8")
 
 
 class Load(NamedTuple):
@@ -112,11 +112,11 @@ def measure_load(port: int, lines: Sequence[str], clients: int) -> Load:
     cpu, began = time.process_time(), time.monotonic()
     answers = asyncio.run(ask_all(port, lines, clients))
     seconds, cpu = time.monotonic() - began, time.process_time() - cpu
-    own = seconds - cpu / (os.cpu_count() or 1)
+    server_seconds = seconds - cpu / (os.cpu_count() or 1)
     latencies = sorted(seconds for seconds, _ in answers)
     median, last = statistics.median(latencies), latencies[int(0.99 * len(latencies))]
     texts = [text for _, text in answers]
-    return Load(len(lines) / seconds, len(lines) / own, 1000 * median, 1000 * last, texts)
+    return Load(len(lines) / seconds, len(lines) / server_seconds, 1000 * median, 1000 * last, texts)
 
 
 @contextmanager
@@ -131,11 +131,11 @@ def running_server(command: Sequence[str], log: Path) -> Iterator[tuple[int, flo
         began = time.monotonic()
         process = subprocess.Popen(command, stdout=stream, stderr=stream)
         try:
-            while not (found := re.search(r"listening at \S+:(\d+)", log.read_text("utf-8"))):
+            while not (match := re.search(r"listening at \S+:(\d+)", log.read_text("utf-8"))):
                 if process.poll() is not None:
                     sys.exit(log.read_text("utf-8"))
                 time.sleep(0.01)
-            port = int(found[1])
+            port = int(match[1])
             while not is_ready(port):
                 time.sleep(0.01)
             yield port, time.monotonic() - began
@@ -163,8 +163,8 @@ async def ask_all(port: int, lines: Sequence[str], clients: int) -> list[tuple[f
             body = json_module.dumps({"q": line, "source": "auto", "target": target}).encode()
             began = time.monotonic()
             writer.write(HEAD % len(body) + body)
-            found = await read_response(reader)
-            answers[number] = time.monotonic() - began, str(json_module.loads(found)["translatedText"])
+            response = await read_response(reader)
+            answers[number] = time.monotonic() - began, str(json_module.loads(response)["translatedText"])
         writer.close()
 
     target = await asyncio.to_thread(first_target, port)

@@ -48,18 +48,18 @@ def ceilings(
 
     shapes = list(SHAPES.values())
     options = {"shapes": shapes, "kinds": PRODUCT_KINDS, "seconds": seconds, "copy": True, "device": device}
-    found = run_module("bench.kernels.gemm", options).answer()
+    answer = run_module("bench.kernels.gemm", options).answer()
     rows: list[list[object]] = []
-    for (name, (num_rows, inner, outer)), rates in zip(SHAPES.items(), found["rates"], strict=True):
-        shown = [None if rate is None else f"{rate:,.0f}" for rate in rates]
-        rows.append([name, f"{num_rows} x {inner} x {outer}", *shown])
-    rows.append(["memory: copy, read + written", f"{found['copy']:.1f} GB/s", *(None for _ in PRODUCT_KINDS)])
-    where = f"{found['threads']} threads" if device == "cpu" else device
-    table_reporter().table(f"GFLOP/s forward, {where}", ["", "rows x in x out", *PRODUCT_KINDS], rows)
-    for kind, reason in found["missing"].items():
+    for (name, (num_rows, inner, outer)), rates in zip(SHAPES.items(), answer["rates"], strict=True):
+        cells = [None if rate is None else f"{rate:,.0f}" for rate in rates]
+        rows.append([name, f"{num_rows} x {inner} x {outer}", *cells])
+    rows.append(["memory: copy, read + written", f"{answer['copy']:.1f} GB/s", *(None for _ in PRODUCT_KINDS)])
+    machine = f"{answer['threads']} threads" if device == "cpu" else device
+    table_reporter().table(f"GFLOP/s forward, {machine}", ["", "rows x in x out", *PRODUCT_KINDS], rows)
+    for kind, reason in answer["missing"].items():
         table_reporter().line(f"{kind}: not of this build of torch ({reason})")
     write_json(
-        json, "ceilings", {"seconds": seconds, "device": device, "shapes": SHAPES, "kinds": PRODUCT_KINDS}, found
+        json, "ceilings", {"seconds": seconds, "device": device, "shapes": SHAPES, "kinds": PRODUCT_KINDS}, answer
     )
 
 
@@ -69,10 +69,10 @@ def square_gigaflops(device: str, seconds: float = 1.0) -> dict[str, float]:
 
     kinds = [kind for kind in PRODUCT_KINDS if "int8" not in kind]
     size = SQUARE_SIZE[device]
-    asked = {"shapes": [(size, size, size)], "kinds": kinds, "seconds": seconds, "device": device}
-    found = run_module("bench.kernels.gemm", asked).answer()
+    request = {"shapes": [(size, size, size)], "kinds": kinds, "seconds": seconds, "device": device}
+    answer = run_module("bench.kernels.gemm", request).answer()
     best: dict[str, float] = {}
-    for kind, rate in zip(kinds, found["rates"][0], strict=True):
+    for kind, rate in zip(kinds, answer["rates"][0], strict=True):
         precision = kind.split()[0]
         best[precision] = max(best.get(precision, 0.0), rate or 0.0)
     return best

@@ -80,16 +80,16 @@ def complexity(
     if plot is not None and plot.suffix not in (".svg", ".png"):
         raise typer.BadParameter("a plot is a .svg or a .png", param_hint="--plot")
     stack = {"layers": 1, "dim": dim, "heads": heads, "feed_forward_dim": dim}
-    asked = {
+    models = {
         name: {**layer.model, "encoder": stack, "decoder": stack} for name, layer in make_layers(window, reach).items()
     }
-    found, threads = measure_layers(asked, lengths, seconds, rounds)
-    for title, columns, rows in make_tables(found, lengths, window, reach):
+    figures, threads = measure_layers(models, lengths, seconds, rounds)
+    for title, columns, rows in make_tables(figures, lengths, window, reach):
         table_reporter().table(f"{title}; d = {dim}, {threads} threads", columns, rows)
     if plot is not None:
-        draw_figures(found, lengths, plot)
-    options = {"lengths": lengths, "models": asked, "seconds": seconds, "rounds": rounds, "threads": threads}
-    write_json(json, "complexity", options, found)
+        draw_figures(figures, lengths, plot)
+    options = {"lengths": lengths, "models": models, "seconds": seconds, "rounds": rounds, "threads": threads}
+    write_json(json, "complexity", options, figures)
 
 
 def doubling_lengths(shortest: int, longest: int) -> list[int]:
@@ -98,25 +98,27 @@ def doubling_lengths(shortest: int, longest: int) -> list[int]:
 
 
 def measure_layers(
-    asked: Mapping[str, Mapping[str, object]], lengths: Sequence[int], seconds: float, rounds: int
+    models: Mapping[str, Mapping[str, object]], lengths: Sequence[int], seconds: float, rounds: int
 ) -> tuple[dict[str, Figures], int]:
     """The figures of each layer, one round of each in turn, each a process of its own; and its threads."""
     from bench.processes import run_module
     from bench.report import table_reporter
 
-    taken: dict[str, list[list[dict[str, float]]]] = {name: [] for name in asked}
+    turns_by_layer: dict[str, list[list[dict[str, float]]]] = {name: [] for name in models}
     for turn in range(rounds):
-        for name, model in asked.items():
+        for name, model in models.items():
             options = {"model": model, "lengths": lengths, "seconds": seconds}
             answer = run_module("bench.kernels.layers", options).answer()
-            taken[name].append(answer["found"])
-            last = taken[name][-1][-1]["seconds"]
+            turns_by_layer[name].append(answer["found"])
+            last = turns_by_layer[name][-1][-1]["seconds"]
             table_reporter().line(f"round {turn + 1} of {rounds}: {name}: {1000 * last:.3g} ms at n = {lengths[-1]:,}")
-    found: dict[str, Figures] = {}
-    for name, turns in taken.items():
+    figures_by_layer: dict[str, Figures] = {}
+    for name, turns in turns_by_layer.items():
         of_lengths = list(zip(*turns, strict=True))
-        found[name] = {key: [statistics.median(each[key] for each in of) for of in of_lengths] for key in FIGURES}
-    return found, answer["threads"]
+        figures_by_layer[name] = {
+            key: [statistics.median(each[key] for each in of) for of in of_lengths] for key in FIGURES
+        }
+    return figures_by_layer, answer["threads"]
 
 
 def fit_exponent(lengths: Sequence[int], values: Sequence[float]) -> float:
@@ -128,26 +130,30 @@ def fit_exponent(lengths: Sequence[int], values: Sequence[float]) -> float:
 Table = tuple[str, list[str], list[list[object]]]
 
 
-def make_tables(found: Mapping[str, Figures], lengths: Sequence[int], window: int, reach: int) -> list[Table]:
+def make_tables(
+    figures_by_layer: Mapping[str, Figures], lengths: Sequence[int], window: int, reach: int
+) -> list[Table]:
     """Tables of the exponents, measured and of theory; of milliseconds; of MiB."""
     theory = make_layers(window, reach)
     columns = ["layer", "operations", "sequential", "longest path", "time grows as", "memory grows as"]
     rows: list[list[object]] = []
-    for name, figures in found.items():
-        said = (theory[name].operations, theory[name].sequential, theory[name].path)
+    for name, figures in figures_by_layer.items():
+        complexities = (theory[name].operations, theory[name].sequential, theory[name].path)
         grows = (fit_exponent(lengths, figures[key]) for key in FIGURES)
-        rows.append([name, *(f"O({each})" for each in said), *(f"n^{each:.2f}" for each in grows)])
+        rows.append([name, *(f"O({each})" for each in complexities), *(f"n^{each:.2f}" for each in grows)])
     result: list[Table] = [
         (f"a layer, forward and backward, n = {lengths[-NUM_FITTED]:,} to {lengths[-1]:,}", columns, rows)
     ]
     for title, key, unit in (("milliseconds", "seconds", 1e-3), ("MiB at most", "peak", 2**20)):
-        cells: dict[str, list[object]] = {n: [f"{v / unit:,.2f}" for v in each[key]] for n, each in found.items()}
+        cells: dict[str, list[object]] = {
+            n: [f"{v / unit:,.2f}" for v in figures_of_layer[key]] for n, figures_of_layer in figures_by_layer.items()
+        }
         rows = [[name, *each] for name, each in cells.items()]
         result.append((title, ["n", *(f"{each:,}" for each in lengths)], rows))
     return result
 
 
-def draw_figures(found: Mapping[str, Figures], lengths: Sequence[int], file: Path) -> None:
+def draw_figures(figures_by_layer: Mapping[str, Figures], lengths: Sequence[int], file: Path) -> None:
     """Time and memory over n, on log axes."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -160,7 +166,9 @@ def draw_figures(found: Mapping[str, Figures], lengths: Sequence[int], file: Pat
         for axes, (key, unit, title) in zip(
             panels, (("seconds", 1e-3, "milliseconds"), ("peak", 2**20, "MiB at most")), strict=True
         ):
-            draw_panel(axes, {name: [value / unit for value in each[key]] for name, each in found.items()}, lengths)
+            draw_panel(
+                axes, {name: [value / unit for value in each[key]] for name, each in figures_by_layer.items()}, lengths
+            )
             axes.set_title(f"{title}, forward and backward", loc="left")
         metadata = {"Date": None, "Creator": None} if file.suffix == ".svg" else {"Software": None}
         figure.savefig(file, metadata=metadata, dpi=150)

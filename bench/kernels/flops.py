@@ -104,9 +104,9 @@ def _check_architecture(config: ModelConfig) -> None:
         "output_projection": True,
         "mask": "causal",
     }
-    for name, counted in counted_values.items():
-        if (given := getattr(config, name)) != counted:
-            raise RecipeError(f"model.{name} = {given!r}: its FLOP are not counted here")
+    for name, value in counted_values.items():
+        if (actual := getattr(config, name)) != value:
+            raise RecipeError(f"model.{name} = {actual!r}: its FLOP are not counted here")
     for side in ("encoder", "decoder"):
         if (mixing := config.stack_mixing(side)) != "attention":
             raise RecipeError(f"model.{side}.mixing = {mixing!r}: its FLOP are not counted here")
@@ -115,8 +115,8 @@ def _check_architecture(config: ModelConfig) -> None:
 def _attention(stack: StackConfig) -> tuple[int, int, int]:
     """Columns of the projections to queries and from what is mixed, to keys and values; products for a pair."""
     heads, groups = stack.heads, stack.key_value_heads or stack.heads
-    each = (stack.key_dim or stack.dim // heads) + (stack.value_dim or stack.dim // heads)
-    return heads * each, groups * each, heads * each
+    width = (stack.key_dim or stack.dim // heads) + (stack.value_dim or stack.dim // heads)
+    return heads * width, groups * width, heads * width
 
 
 def _matrices(config: ModelConfig) -> int:
@@ -126,6 +126,6 @@ def _matrices(config: ModelConfig) -> int:
 
 def _widen(config: ModelConfig, dim: int) -> int:
     """FLOP of the layer that widens embeddings to the part of a stack's width that positions leave."""
-    left = dim - dim // 2 if config.positions_join == "concatenate" else dim
-    given = config.embedding_dim or dim
-    return 0 if given == left else given * left
+    width = dim - dim // 2 if config.positions_join == "concatenate" else dim
+    embedding_dim = config.embedding_dim or dim
+    return 0 if embedding_dim == width else embedding_dim * width

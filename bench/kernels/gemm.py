@@ -61,15 +61,15 @@ def best_seconds(product: Product, budget: float) -> float:
     """Seconds of one call: the median of the fastest tenth of as many as fit in the budget, ten at least."""
     product()
     product()  # kernels are compiled and memory is touched
-    taken: list[float] = []
+    durations: list[float] = []
     end = time.perf_counter() + budget
-    while len(taken) < 10 or time.perf_counter() < end:
+    while len(durations) < 10 or time.perf_counter() < end:
         _synchronize()
         began = time.perf_counter()
         product()
         _synchronize()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(sorted(taken)[: max(len(taken) // 10, 3)])
+        durations.append(time.perf_counter() - began)
+    return statistics.median(sorted(durations)[: max(len(durations) // 10, 3)])
 
 
 def _synchronize() -> None:

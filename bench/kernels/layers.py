@@ -37,11 +37,11 @@ def make_passes(config: ModelConfig, length: int) -> Callable[[], None]:
     return once
 
 
-def measure_peak(once: Callable[[], None]) -> int:
+def measure_peak(run_pass: Callable[[], None]) -> int:
     """Bytes that torch's allocator holds at most during a pass, beyond those before it."""
-    once()
+    run_pass()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        once()
+        run_pass()
     return peak_bytes(record)
 
 
@@ -50,22 +50,22 @@ def peak_bytes(record: profile) -> int:
     assert record.profiler is not None
     assert record.profiler.kineto_results is not None
     events = [each for each in record.profiler.kineto_results.events() if each.name() == MEMORY_KEY]
-    held = most = 0
+    current = peak = 0
     for event in sorted(events, key=lambda each: each.start_ns()):
-        held += event.nbytes()  # type: ignore[attr-defined]
-        most = max(most, held)
-    return most
+        current += event.nbytes()  # type: ignore[attr-defined]
+        peak = max(peak, current)
+    return peak
 
 
 def measure_layer(config: Mapping[str, Any], length: int, budget: float) -> dict[str, float]:
     """The figures of one layer at one length."""
-    once = make_passes(ModelConfig.model_validate(config), length)
-    return {"seconds": best_seconds(once, budget), "peak": measure_peak(once)}
+    run_pass = make_passes(ModelConfig.model_validate(config), length)
+    return {"seconds": best_seconds(run_pass, budget), "peak": measure_peak(run_pass)}
 
 
 def main(options: Mapping[str, Any]) -> None:
-    found = [measure_layer(options["model"], length, options["seconds"]) for length in options["lengths"]]
-    print(json.dumps({"found": found, "threads": torch.get_num_threads()}))
+    figures = [measure_layer(options["model"], length, options["seconds"]) for length in options["lengths"]]
+    print(json.dumps({"found": figures, "threads": torch.get_num_threads()}))
 
 
 if __name__ == "__main__":

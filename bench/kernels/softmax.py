@@ -44,5 +44,5 @@ def softmax(
     ]
     contestants = add_predictions(contestants, predict)
     title = f"loss and gradients of {rows:,} rows, D {dim}, V {vocab:,}, cutoffs {cutoffs}"
-    found = contest(title, contestants, rounds=rounds, unit="seconds")
-    write_json(json, "softmax", {**shape, "cutoffs": begins, "rounds": rounds}, found)
+    summaries = contest(title, contestants, rounds=rounds, unit="seconds")
+    write_json(json, "softmax", {**shape, "cutoffs": begins, "rounds": rounds}, summaries)

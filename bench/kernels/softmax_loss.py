@@ -34,8 +34,8 @@ def main(options: dict[str, Any]) -> None:
     targets = torch.multinomial(by_rank, options["rows"], replacement=True)
 
     def update() -> None:
-        for each in (hidden, *output.parameters()):
-            each.grad = None
+        for tensor in (hidden, *output.parameters()):
+            tensor.grad = None
         output_loss(output, hidden, targets, smoothing=0.0)[0].backward()  # type: ignore[no-untyped-call]
 
     print(json.dumps({"seconds": best_seconds(update, options["seconds"])}))

@@ -49,12 +49,12 @@ def memory(
         names = dict.fromkeys(stage.name for task in chains for stage in stages_of(task))
         raise typer.BadParameter(f"{until}: one of {', '.join(names)}", param_hint="--until")
     sizes = sorted(lines or SIZES)
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for size in sizes:
-        with TemporaryDirectory(dir=folder) as place:
-            found += measure_size(Path(place).resolve(), size, chains, updates)
-    table_reporter().table("peak memory, MiB", columns(sizes), list(table_rows(found, sizes)))
-    write_json(json, "memory", {"lines": sizes, "updates": updates, "tasks": list(chains)}, found)
+        with TemporaryDirectory(dir=folder) as temporary:
+            results += measure_size(Path(temporary).resolve(), size, chains, updates)
+    table_reporter().table("peak memory, MiB", columns(sizes), list(table_rows(results, sizes)))
+    write_json(json, "memory", {"lines": sizes, "updates": updates, "tasks": list(chains)}, results)
 
 
 def chain_until(stages: "Sequence[Stage]", until: str | None) -> "Iterator[Stage]":
@@ -65,19 +65,21 @@ def chain_until(stages: "Sequence[Stage]", until: str | None) -> "Iterator[Stage
             return
 
 
-def measure_size(place: Path, size: int, chains: "dict[str, list[Stage]]", updates: int) -> Iterator[dict[str, Any]]:
+def measure_size(folder: Path, size: int, chains: "dict[str, list[Stage]]", updates: int) -> Iterator[dict[str, Any]]:
     """Measure the peak memory of each stage of each task for a text of so many lines."""
     from bench.memory.stages import measure_stage, write_recipes
     from bench.processes import MIB, run_module
     from bench.report import table_reporter
 
-    run_module("bench.memory.text", {"folder": str(place), "lines": size})
-    write_recipes(place, updates)
+    run_module("bench.memory.text", {"folder": str(folder), "lines": size})
+    write_recipes(folder, updates)
     for task, chain in chains.items():
         for stage in chain:
-            figures = measure_stage(stage, place)
-            said = f"{size:,} lines, {task}, {stage.name}: {figures['peak'] // MIB:,} MiB, {figures['seconds']:.0f} s"
-            table_reporter().line(said)
+            figures = measure_stage(stage, folder)
+            message = (
+                f"{size:,} lines, {task}, {stage.name}: {figures['peak'] // MIB:,} MiB, {figures['seconds']:.0f} s"
+            )
+            table_reporter().line(message)
             yield {"task": task, "stage": stage.name, "lines": size, **figures}
 
 
@@ -87,13 +89,13 @@ def columns(sizes: Sequence[int]) -> list[str]:
     return ["stage", "task", *(f"{size:,} lines" for size in sizes), *growth]
 
 
-def table_rows(found: Iterable[dict[str, Any]], sizes: Sequence[int]) -> Iterator[list[str]]:
+def table_rows(results: Iterable[dict[str, Any]], sizes: Sequence[int]) -> Iterator[list[str]]:
     """A row for each stage of each task: its peak at each size, and what a further line adds."""
     from bench.processes import MIB
 
     by_stage: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for each in found:
-        by_stage.setdefault((each["stage"], each["task"]), []).append(each)
+    for result in results:
+        by_stage.setdefault((result["stage"], result["task"]), []).append(result)
     for (stage, task), figures in by_stage.items():
         growth = [f"{bytes_a_line(figures, key):,.0f}" for key in ("peak", "anonymous") if len(sizes) > 1]
         yield [stage, task.replace("_", " "), *(f"{each['peak'] / MIB:,.0f}" for each in figures), *growth]
@@ -101,5 +103,5 @@ def table_rows(found: Iterable[dict[str, Any]], sizes: Sequence[int]) -> Iterato
 
 def bytes_a_line(figures: Sequence[dict[str, Any]], key: str) -> float:
     """The memory that each line adds, between the two largest sizes."""
-    before, last = figures[-2:]
-    return float((last[key] - before[key]) / (last["lines"] - before["lines"]))
+    previous, last = figures[-2:]
+    return float((last[key] - previous[key]) / (last["lines"] - previous["lines"]))

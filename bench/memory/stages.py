@@ -35,7 +35,7 @@ def stages_of(task: str) -> list[Stage]:
     """The stages of a task, each of which reads what those before it wrote."""
     model = f"runs/{task}"
     labels = [Stage("translate", ("translate", model, "train.source", "--out", f"{task}-out"))]
-    found = [Stage(name, (name, "--recipe", f"{task}.toml")) for name in ("tokenize", "preprocess", "train")]
+    stages = [Stage(name, (name, "--recipe", f"{task}.toml")) for name in ("tokenize", "preprocess", "train")]
     if task == "translation":
         clean = Stage("clean", ("clean", "train.source", "train.target", "--out", "clean"))
         near = ("--set", "clean.duplicates=none", "--set", "clean.near_duplicates={}", "--out", "clean-near")
@@ -44,12 +44,12 @@ def stages_of(task: str) -> list[Stage]:
         scores = ("--metric", "bleu", "--metric", "chrf", "--out", "scores")
         files = ("--hypotheses", "train.source", "--reference", "train.target")
         translate = Stage("translate", ("translate", model, "train.source", *search))
-        return [clean, clean_near, *found, translate, Stage("evaluate", ("evaluate", *files, *scores))]
+        return [clean, clean_near, *stages, translate, Stage("evaluate", ("evaluate", *files, *scores))]
     if task == "language_model":
         text = ("--model", model, "--reference", "train.target", "--out", f"{task}-scores")
         generate = Stage("generate", ("generate", model, "--max-tokens", PIECES), stdin="train.prompts")
-        return [*found, Stage("evaluate", ("evaluate", *text)), generate]
-    return found + (labels if task in ("classification", "tagging") else [])
+        return [*stages, Stage("evaluate", ("evaluate", *text)), generate]
+    return stages + (labels if task in ("classification", "tagging") else [])
 
 
 def write_recipes(folder: Path, updates: int) -> None:
@@ -69,5 +69,5 @@ def measure_stage(stage: Stage, folder: Path) -> dict[str, float]:
         watched.append(AnonymousMemory(process))
         watched[0].start()
 
-    done = run(stage.command(), folder=folder, on_start=watch)
-    return {"seconds": done.seconds, "peak": done.peak, "anonymous": watched[0].peak}
+    result = run(stage.command(), folder=folder, on_start=watch)
+    return {"seconds": result.seconds, "peak": result.peak, "anonymous": watched[0].peak}

@@ -60,6 +60,6 @@ def write_text(folder: Path, split: str, count: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    write_text(Path(asked["folder"]), "train", asked["lines"], 1)
-    write_text(Path(asked["folder"]), "valid", NUM_VALID_LINES, 2)
+    request = json.load(sys.stdin)
+    write_text(Path(request["folder"]), "train", request["lines"], 1)
+    write_text(Path(request["folder"]), "valid", NUM_VALID_LINES, 2)

@@ -18,6 +18,6 @@ def size_settings(size: dict[str, Any], longest: int) -> dict[str, Any]:
 
 def canine_settings(canine: dict[str, int]) -> dict[str, int]:
     """The sizes of CANINE's parts around the deep layers, in the terms of its configuration."""
-    found = {"num_hash_functions": canine["hashes"], "num_hash_buckets": canine["buckets"]}
-    found |= {"local_transformer_stride": canine["block"], "downsampling_rate": canine["rate"]}
-    return found | {"upsampling_kernel_size": canine["upsampling"], "type_vocab_size": 1}
+    settings = {"num_hash_functions": canine["hashes"], "num_hash_buckets": canine["buckets"]}
+    settings |= {"local_transformer_stride": canine["block"], "downsampling_rate": canine["rate"]}
+    return settings | {"upsampling_kernel_size": canine["upsampling"], "type_vocab_size": 1}

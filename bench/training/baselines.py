@@ -34,26 +34,26 @@ def measure_tfm(work: Workload, model: ModelConfig, config: TrainingConfig) -> F
 
 def train_tfm(work: Workload, model: ModelConfig, config: TrainingConfig) -> tuple[Figures, int]:
     """`tfm train`: the figures of its updates after the warm-up, from its metrics.jsonl, and its peak memory."""
-    asked: dict[str, Any] = {"max_steps": work.warmup + work.steps, "max_epochs": None, "early_stopping": {}}
-    asked |= {"log_every": 1, "save_every": None, "device": work.device, "tensorboard": False, "trackers": []}
-    asked["validation"] = {"every_steps": NEVER_STEP, "every_epochs": None, "bleu": False}
-    words = set_options({"model": model, "training": TrainingConfig.model_validate(config.model_dump() | asked)})
+    request: dict[str, Any] = {"max_steps": work.warmup + work.steps, "max_epochs": None, "early_stopping": {}}
+    request |= {"log_every": 1, "save_every": None, "device": work.device, "tensorboard": False, "trackers": []}
+    request["validation"] = {"every_steps": NEVER_STEP, "every_epochs": None, "bleu": False}
+    words = set_options({"model": model, "training": TrainingConfig.model_validate(config.model_dump() | request)})
     with TemporaryDirectory() as out:
-        done = run_tfm("train", "--data", work.dataset, *words, "--seed", str(SEED), "--out", out)
+        process = run_tfm("train", "--data", work.dataset, *words, "--seed", str(SEED), "--out", out)
         lines = (Path(out) / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
-    return average_metrics(map(json.loads, lines), work.warmup), done.peak
+    return average_metrics(map(json.loads, lines), work.warmup), process.peak
 
 
 def average_metrics(lines: Iterable[Mapping[str, Any]], warmup: int) -> Figures:
     """Target tokens a second, and an update, after the warm-up, of a metrics.jsonl with a line an update."""
-    updates, tokens, seconds, before = 0, 0.0, 0.0, 0.0
+    updates, tokens, seconds, previous = 0, 0.0, 0.0, 0.0
     for line in lines:
         if line["event"] == "train":
             if line["step"] > warmup:
                 updates += 1
-                seconds += line["seconds"] - before
-                tokens += line["tokens_per_second"] * (line["seconds"] - before)
-            before = line["seconds"]
+                seconds += line["seconds"] - previous
+                tokens += line["tokens_per_second"] * (line["seconds"] - previous)
+            previous = line["seconds"]
     if not seconds:
         raise ProcessFailed("no update came after the warm-up")
     return {"rate": tokens / seconds, "tokens": tokens / updates}
@@ -61,36 +61,41 @@ def average_metrics(lines: Iterable[Mapping[str, Any]], warmup: int) -> Figures:
 
 def measure_plain(work: Workload, pieces: Path, venv: Path | None) -> Figures:
     """torch's own layers in a plain loop, run by our own Python on our batches."""
-    asked: dict[str, Any] = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps}
-    asked |= {"size": asdict(model_size(work)), "device": work.device, "architecture": work.model.architecture}
-    done = run_module("bench.peers.training.train_plain", asked)
-    return {**done.answer(), "peak": done.peak}
+    request: dict[str, Any] = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps}
+    request |= {"size": asdict(model_size(work)), "device": work.device, "architecture": work.model.architecture}
+    process = run_module("bench.peers.training.train_plain", request)
+    return {**process.answer(), "peak": process.peak}
 
 
 def measure_huggingface(work: Workload, pieces: Path, venv: Path | None) -> Figures:
     """Marian and Seq2SeqTrainer of Hugging Face transformers."""
-    asked = {"source": str(pieces / SOURCE), "target": str(pieces / TARGET), "warmup": work.warmup, "steps": work.steps}
-    asked |= {"sentences": work.sentences_a_batch(), "size": asdict(model_size(work)), "device": work.device}
+    request = {
+        "source": str(pieces / SOURCE),
+        "target": str(pieces / TARGET),
+        "warmup": work.warmup,
+        "steps": work.steps,
+    }
+    request |= {"sentences": work.sentences_a_batch(), "size": asdict(model_size(work)), "device": work.device}
     with TemporaryDirectory() as folder:
-        done = run(
+        process = run(
             [venv_python(venv), PEERS_FOLDER / "train_huggingface.py"],
             folder=Path(folder),
-            text=json.dumps(asked),
+            text=json.dumps(request),
         )
-    return {**done.answer(), "peak": done.peak}
+    return {**process.answer(), "peak": process.peak}
 
 
 def measure_eole(work: Workload, pieces: Path, venv: Path | None) -> Figures:
     """`eole train`, its rates from its log."""
     size = model_size(work)
-    asked = asdict(size) | {"source": pieces / SOURCE, "target": pieces / TARGET, "vocabulary": pieces / VOCABULARY}
-    asked |= {"steps": work.warmup + work.steps, "batch_tokens": work.data.batch_tokens}
+    request = asdict(size) | {"source": pieces / SOURCE, "target": pieces / TARGET, "vocabulary": pieces / VOCABULARY}
+    request |= {"steps": work.warmup + work.steps, "batch_tokens": work.data.batch_tokens}
     template = PEERS_FOLDER / EOLE_CONFIGS[work.model.architecture]
     with TemporaryDirectory() as folder:
         config = Path(folder) / "eole.yaml"
-        config.write_text(Template(template.read_text("utf-8")).substitute(asked), encoding="utf-8")
-        done = run([venv_python(venv).parent / "eole", "train", "-c", config], folder=Path(folder))
-    return {**parse_eole_log(done.out + done.err, work.warmup), "peak": done.peak}
+        config.write_text(Template(template.read_text("utf-8")).substitute(request), encoding="utf-8")
+        process = run([venv_python(venv).parent / "eole", "train", "-c", config], folder=Path(folder))
+    return {**parse_eole_log(process.out + process.err, work.warmup), "peak": process.peak}
 
 
 def parse_eole_log(log: str, warmup: int) -> Figures:

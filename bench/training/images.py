@@ -50,9 +50,9 @@ def images(
         Contestant("plain", partial(measure_plain, work, size, workers)),
     ]
     title = f"training on {dataset}: {size} images a batch, {steps} updates"
-    found = contest(title, add_predictions(contestants, predict), rounds=rounds, unit="images/s")
+    summaries = contest(title, add_predictions(contestants, predict), rounds=rounds, unit="images/s")
     options = {"model": work.model.model_dump(), "training": work.config.model_dump(), "steps": steps, "warmup": warmup}
-    write_json(json, "images", {"dataset": dataset, **options, "workers": workers}, {"contestants": found})
+    write_json(json, "images", {"dataset": dataset, **options, "workers": workers}, {"contestants": summaries})
 
 
 def check_model(model: "ModelConfig") -> None:
@@ -74,8 +74,8 @@ def check_model(model: "ModelConfig") -> None:
         "qk_norm": (False,),
     }
     for name, values in has.items():
-        if (given := getattr(model, name)) not in values:
-            raise RecipeError(f"model.{name} = {given!r}: the plain loop does not have it")
+        if (actual := getattr(model, name)) not in values:
+            raise RecipeError(f"model.{name} = {actual!r}: the plain loop does not have it")
     assert model.vision is not None
     if model.vision.positions != "learned":
         raise RecipeError("model.vision.positions: the plain loop has learned ones")
@@ -91,14 +91,14 @@ def images_a_batch(work: "Workload") -> int:
     from tfm.model.vision.image_shape import ImageShape, num_tokens
     from tfm.pipeline.errors import RecipeError
 
-    about, vision = work.data.preparation, work.model.vision
-    if about is None or vision is None:
+    preparation, vision = work.data.preparation, work.model.vision
+    if preparation is None or vision is None:
         raise RecipeError(f"{work.dataset}: give a dataset of images, and a recipe with [model.vision]")
-    shape = about.shape
+    shape = preparation.shape
     tokens = num_tokens(vision, ImageShape(shape.height, shape.width, shape.channels))
     targets = work.data.train.target_lengths + 1
-    found = make_batches(np.full(len(targets), tokens), targets, budget=work.data.batch_tokens, seed=1, epoch=0)
-    return max(1, round(len(targets) / len(found)))
+    batches = make_batches(np.full(len(targets), tokens), targets, budget=work.data.batch_tokens, seed=1, epoch=0)
+    return max(1, round(len(targets) / len(batches)))
 
 
 def measure_tfm(work: "Workload") -> "Figures":
@@ -115,7 +115,7 @@ def measure_plain(work: "Workload", size: int, workers: int) -> "Figures":
     """The plain loop, run by our own Python."""
     from bench.processes import run_module
 
-    asked = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps, "images": size}
-    asked |= {"model": work.model.model_dump(mode="json"), "vocab": work.vocab, "workers": workers}
-    done = run_module("bench.peers.training.train_images", {**asked, "smoothing": work.config.label_smoothing})
-    return {**done.answer(), "peak": done.peak}
+    request = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps, "images": size}
+    request |= {"model": work.model.model_dump(mode="json"), "vocab": work.vocab, "workers": workers}
+    process = run_module("bench.peers.training.train_images", {**request, "smoothing": work.config.label_smoothing})
+    return {**process.answer(), "peak": process.peak}

@@ -56,16 +56,18 @@ def learning(
     peer = {"updates": updates, "rate": rate, "warmup": warmup, "every": every}
     peer["beam"] = work.config.validation.beam
     with TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        theirs = pool.submit(learn_huggingface, work, full.evaluation, huggingface, peer, Path(folder))
-        own = pool.submit(learn_tfm, work.dataset, full, Path(folder) / "tfm")
-        found = {"tfm": own.result(), PEER_NAME: theirs.result()}
-    out.table(f"validation BLEU, beam {peer['beam']}", *learning_table(found))
+        peer_curve = pool.submit(learn_huggingface, work, full.evaluation, huggingface, peer, Path(folder))
+        tfm_curve = pool.submit(learn_tfm, work.dataset, full, Path(folder) / "tfm")
+        curves = {"tfm": tfm_curve.result(), PEER_NAME: peer_curve.result()}
+    out.table(f"validation BLEU, beam {peer['beam']}", *learning_table(curves))
     if plot is not None:
         from tfm.pipeline.artifacts.files import write_text_atomically
 
-        write_text_atomically(plot, draw_curves(found))
+        write_text_atomically(plot, draw_curves(curves))
     options = {"dataset": dataset, "recipe": recipe, "sets": sets, "huggingface": peer}
-    write_json(json, "learning", options, {name: [each._asdict() for each in points] for name, points in found.items()})
+    write_json(
+        json, "learning", options, {name: [each._asdict() for each in points] for name, points in curves.items()}
+    )
 
 
 def learn_tfm(dataset: Path, recipe: "Recipe", out: Path) -> list[CurvePoint]:
@@ -89,19 +91,19 @@ def read_points(lines: Iterable[Mapping[str, Any]]) -> list[CurvePoint]:
     """
     from bench.processes import ProcessFailed
 
-    found, seconds = [], 0.0
+    points, seconds = [], 0.0
     for line in lines:
         if line["event"] == "train":
             seconds = line["seconds"]
         elif line["event"] == "valid" and line["bleu"] is not None:
-            found.append(CurvePoint(line["step"], seconds, line["bleu"]))
-    if not found:
+            points.append(CurvePoint(line["step"], seconds, line["bleu"]))
+    if not points:
         raise ProcessFailed("no validation has a BLEU: set training.validation.bleu = true")
-    return found
+    return points
 
 
 def learn_huggingface(
-    work: "Workload", evaluation: "EvaluationConfig", venv: Path, asked: Mapping[str, Any], folder: Path
+    work: "Workload", evaluation: "EvaluationConfig", venv: Path, settings: Mapping[str, Any], folder: Path
 ) -> list[CurvePoint]:
     """Marian and Seq2SeqTrainer; what they translate is scored as `tfm train` scores it."""
     import json
@@ -118,30 +120,31 @@ def learn_huggingface(
     write_pieces(work.data.valid, work.vocab, folder / "valid")
     files = {"source": folder / "train" / SOURCE, "target": folder / "train" / TARGET}
     files["valid"] = folder / "valid" / SOURCE
-    told: dict[str, Any] = {name: str(file) for name, file in files.items()}
-    told |= {"sentences": work.sentences_a_batch(), "size": asdict(model_size(work)), **asked}
-    done = run([venv_python(venv), PEERS_FOLDER / "learn_huggingface.py"], folder=folder, text=json.dumps(told))
+    request: dict[str, Any] = {name: str(file) for name, file in files.items()}
+    request |= {"sentences": work.sentences_a_batch(), "size": asdict(model_size(work)), **settings}
+    process = run([venv_python(venv), PEERS_FOLDER / "learn_huggingface.py"], folder=folder, text=json.dumps(request))
     tokenizer, references = load_tokenizer_pair(work.data.tokenizer_folder)[1], work.data.valid.texts()[1]
     columns = [[join_to_one_line(text) for text in references]]
-    found = []
-    for each in done.answer()["points"]:
-        texts = [join_to_one_line(text) for text in tokenizer.decode_batch(each["found"])]
-        found.append(CurvePoint(each["step"], each["seconds"], bleu(texts, columns, evaluation).score))
-    return found
+    points = []
+    for point in process.answer()["points"]:
+        texts = [join_to_one_line(text) for text in tokenizer.decode_batch(point["found"])]
+        points.append(CurvePoint(point["step"], point["seconds"], bleu(texts, columns, evaluation).score))
+    return points
 
 
-def learning_table(found: Mapping[str, Sequence[CurvePoint]]) -> tuple[list[str], list[list[str]]]:
+def learning_table(curves: Mapping[str, Sequence[CurvePoint]]) -> tuple[list[str], list[list[str]]]:
     """A row a validation, in the order of the clock."""
-    rows = sorted((point.seconds, name, point) for name, points in found.items() for point in points)
+    rows = sorted((point.seconds, name, point) for name, points in curves.items() for point in points)
     cells = [[f"{seconds:,.0f}", name, f"{point.step:,}", f"{point.bleu:.2f}"] for seconds, name, point in rows]
     return ["seconds", "", "update", "BLEU"], cells
 
 
-def draw_curves(found: Mapping[str, Sequence[CurvePoint]]) -> str:
+def draw_curves(curves: Mapping[str, Sequence[CurvePoint]]) -> str:
     """BLEU over minutes."""
     from bench.report import curves_svg
 
-    curves = [
-        (name, [each.seconds / 60 for each in points], [each.bleu for each in points]) for name, points in found.items()
+    lines = [
+        (name, [each.seconds / 60 for each in points], [each.bleu for each in points])
+        for name, points in curves.items()
     ]
-    return curves_svg(curves, "minutes", "validation BLEU")
+    return curves_svg(lines, "minutes", "validation BLEU")

@@ -51,11 +51,11 @@ def plan(
     from bench.report import table_reporter, write_json
 
     words = [word for each in (*(sets or ()), f"training.max_steps={updates}") for word in ("--set", each)]
-    found = [plan_and_train(recipe, words) for recipe in recipes]
+    trainings = [plan_and_train(recipe, words) for recipe in recipes]
     table_reporter().table(
-        "planned and measured", ["recipe", "seconds", "", "", "MB", "", "", "updates", ""], rows(found)
+        "planned and measured", ["recipe", "seconds", "", "", "MB", "", "", "updates", ""], rows(trainings)
     )
-    write_json(json, "plan", {"updates": updates, "set": sets}, [asdict(each) for each in found])
+    write_json(json, "plan", {"updates": updates, "set": sets}, [asdict(each) for each in trainings])
 
 
 def plan_and_train(recipe: Path, words: Sequence[str]) -> PlannedTraining:
@@ -65,29 +65,37 @@ def plan_and_train(recipe: Path, words: Sequence[str]) -> PlannedTraining:
     for stage in ("tokenize", "preprocess"):
         run_tfm(stage, "--recipe", recipe)
     planned = jsons.loads(run_tfm("plan", recipe, "--json", *words).out)
-    with TemporaryDirectory() as place:
-        done = run_tfm("train", "--recipe", recipe, *words, "--out", place)
-        lines = (Path(place) / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
+    with TemporaryDirectory() as folder:
+        process = run_tfm("train", "--recipe", recipe, *words, "--out", folder)
+        lines = (Path(folder) / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     steps = [each["step"] for each in map(jsons.loads, lines) if "step" in each]
     return PlannedTraining(
         str(recipe),
         planned["total_seconds"],
-        done.seconds,
+        process.seconds,
         planned["total_memory"],
-        done.peak,
+        process.peak,
         planned["corpus"]["updates"],
         max(steps),
     )
 
 
-def rows(found: Sequence[PlannedTraining]) -> list[list[str]]:
+def rows(trainings: Sequence[PlannedTraining]) -> list[list[str]]:
     """Rows of the table: planned, measured and their ratio."""
     return [
         [
-            Path(each.recipe).stem,
-            *(f"{each.planned_seconds:.1f}", f"{each.seconds:.1f}", f"{each.planned_seconds / each.seconds:.2f}"),
-            *(f"{each.planned_bytes / 1e6:.0f}", f"{each.peak / 1e6:.0f}", f"{each.planned_bytes / each.peak:.2f}"),
-            *(f"{each.planned_updates:,}", f"{each.updates:,}"),
+            Path(training.recipe).stem,
+            *(
+                f"{training.planned_seconds:.1f}",
+                f"{training.seconds:.1f}",
+                f"{training.planned_seconds / training.seconds:.2f}",
+            ),
+            *(
+                f"{training.planned_bytes / 1e6:.0f}",
+                f"{training.peak / 1e6:.0f}",
+                f"{training.planned_bytes / training.peak:.2f}",
+            ),
+            *(f"{training.planned_updates:,}", f"{training.updates:,}"),
         ]
-        for each in found
+        for training in trainings
     ]

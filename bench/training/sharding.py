@@ -32,14 +32,14 @@ def sharding(
     from bench.processes import MIB, run, run_module
     from bench.report import table_reporter, write_json
 
-    found = []
-    with TemporaryDirectory() as place:
-        dataset = Path(place).resolve() / "dataset"
+    results = []
+    with TemporaryDirectory() as temporary:
+        dataset = Path(temporary).resolve() / "dataset"
         run_module(
             "bench.corpora.growth_dataset", {"folder": str(dataset), "rows": 20_000, "median": 20, "texts": False}
         )
         for mode in modes or MODES:
-            asked = {
+            request = {
                 "dataset": str(dataset),
                 "model": {
                     "max_length": 128,
@@ -58,31 +58,31 @@ def sharding(
                     "validation": {"every_steps": 1000},
                 },
                 "updates": updates,
-                "out": str(Path(place).resolve() / mode.replace(", ", "-")),
+                "out": str(Path(temporary).resolve() / mode.replace(", ", "-")),
             }
             launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
-            file = Path(place) / "asked.json"
-            file.write_text(dumps(asked), encoding="utf-8")
+            file = Path(temporary) / "asked.json"
+            file.write_text(dumps(request), encoding="utf-8")
             os.environ["OMP_NUM_THREADS"] = "1"
-            done = run([sys.executable, *launch, "-m", "bench.training.sharding_tfm", file]).answer()
-            found.append({"mode": mode, **done})
-            table_reporter().line(f"{mode}: {done['memory'] // MIB:,} MiB, {done['rate']:,.0f} target tokens/s")
-    first = found[0]
+            answer = run([sys.executable, *launch, "-m", "bench.training.sharding_tfm", file]).answer()
+            results.append({"mode": mode, **answer})
+            table_reporter().line(f"{mode}: {answer['memory'] // MIB:,} MiB, {answer['rate']:,.0f} target tokens/s")
+    first = results[0]
     table_reporter().table(
         f"{ranks} processes, {first['parameters']:,} parameters, Adam",
         ["training.shard", "peak MiB a process", "of the first", "target tokens/s", "of the first"],
         [
             [
-                each["mode"],
-                f"{each['memory'] / MIB:,.0f}",
-                f"{each['memory'] / first['memory']:.2f}",
-                f"{each['rate']:,.0f}",
-                f"{each['rate'] / first['rate']:.2f}",
+                result["mode"],
+                f"{result['memory'] / MIB:,.0f}",
+                f"{result['memory'] / first['memory']:.2f}",
+                f"{result['rate']:,.0f}",
+                f"{result['rate'] / first['rate']:.2f}",
             ]
-            for each in found
+            for result in results
         ],
     )
-    write_json(json, "sharding", {"dim": dim, "layers": layers, "ranks": ranks, "tokens": tokens}, found)
+    write_json(json, "sharding", {"dim": dim, "layers": layers, "ranks": ranks, "tokens": tokens}, results)
 
 
 def dumps(document: object) -> str:

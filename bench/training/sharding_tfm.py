@@ -38,7 +38,7 @@ class Quiet:
         yield self
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     times: list[float] = []
     tokens: list[int] = []
     size: list[int] = []
@@ -50,7 +50,7 @@ def main(asked: dict[str, Any]) -> None:
         tokens.append(update.tokens)
         if not size:
             size.append(sum(each.numel() for each in trainer.state.model.parameters()))
-        if len(times) > asked["updates"]:
+        if len(times) > request["updates"]:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             peaks = trainer.world.all_gather_object(peak)
             rate = sum(tokens[1:]) / (times[-1] - times[0])
@@ -60,10 +60,10 @@ def main(asked: dict[str, Any]) -> None:
             raise Enough
 
     Trainer.log_update = note  # type: ignore[assignment,method-assign]
-    model, training = ModelConfig.model_validate(asked["model"]), TrainingConfig.model_validate(asked["training"])
+    model, training = ModelConfig.model_validate(request["model"]), TrainingConfig.model_validate(request["training"])
     rest: dict[str, Any] = {"seed": 1, "evaluation": EvaluationConfig(), "command": ["bench"], "reporter": Quiet()}
     with suppress(Enough):
-        train(training, model, DecodingConfig(), Path(asked["dataset"]), Path(asked["out"]), **rest)
+        train(training, model, DecodingConfig(), Path(request["dataset"]), Path(request["out"]), **rest)
     sys.stdout.flush()
     os._exit(0)  # torch's own end waits for communication that is over
 

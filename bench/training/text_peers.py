@@ -29,9 +29,9 @@ def text_model_size(work: Workload) -> dict[str, Any]:
     """Return the sizes of the model that a peer builds. Raises RecipeError for a model that peers do not have."""
     model = work.model
     architecture = "decoder_only" if model.task == "language_model" else "encoder_only"
-    for name, wanted in {"architecture": architecture, **DEFAULTS}.items():
-        if (given := getattr(model, name)) != wanted:
-            raise RecipeError(f"model.{name} = {given!r}: peers have models with {wanted!r} alone")
+    for name, expected in {"architecture": architecture, **DEFAULTS}.items():
+        if (actual := getattr(model, name)) != expected:
+            raise RecipeError(f"model.{name} = {actual!r}: peers have models with {expected!r} alone")
     if model.task == "language_model" and model.block is None:
         raise RecipeError("model.block is none: peers read windows of a running text, so set it")
     stack = model.decoder if model.task == "language_model" else model.encoder
@@ -64,26 +64,31 @@ def canine_size(model: ModelConfig) -> dict[str, int] | None:
     return size | {"rate": canine.rate, "upsampling": canine.upsampling}
 
 
-def measure_plain_gpt(work: Workload, folder: Path, place: Path | None) -> Figures:
-    """nanoGPT's loop, run by our own Python; with a place the network of the model.py there."""
+def measure_plain_gpt(work: Workload, folder: Path, repository: Path | None) -> Figures:
+    """nanoGPT's loop, run by our own Python; with a repository the network of its model.py."""
     size = text_model_size(work)
-    asked: dict[str, Any] = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps, "size": size}
-    asked |= {"windows": windows_a_batch(work), "device": work.device}
-    done = run_module(
-        "bench.peers.training.train_plain_gpt", asked | {"repository": None if place is None else str(place.resolve())}
+    request: dict[str, Any] = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps, "size": size}
+    request |= {"windows": windows_a_batch(work), "device": work.device}
+    process = run_module(
+        "bench.peers.training.train_plain_gpt",
+        request | {"repository": None if repository is None else str(repository.resolve())},
     )
-    return {**done.answer(), "peak": done.peak}
+    return {**process.answer(), "peak": process.peak}
 
 
-def measure_huggingface_texts(work: Workload, folder: Path, place: Path | None) -> Figures:
+def measure_huggingface_texts(work: Workload, folder: Path, venv: Path | None) -> Figures:
     """GPT-2, BERT or CANINE, and Trainer, of Hugging Face transformers."""
     is_running = work.model.task == "language_model"
-    asked: dict[str, Any] = {"examples": str(folder / EXAMPLES), "task": work.model.task, "size": text_model_size(work)}
-    asked |= {"warmup": work.warmup, "steps": work.steps, "device": work.device}
-    asked |= {"batch": windows_a_batch(work) if is_running else texts_a_batch(work)}
+    request: dict[str, Any] = {
+        "examples": str(folder / EXAMPLES),
+        "task": work.model.task,
+        "size": text_model_size(work),
+    }
+    request |= {"warmup": work.warmup, "steps": work.steps, "device": work.device}
+    request |= {"batch": windows_a_batch(work) if is_running else texts_a_batch(work)}
     with TemporaryDirectory() as out:
-        done = run([venv_python(place), PROGRAM], folder=Path(out), text=json.dumps(asked))
-    return {**done.answer(), "peak": done.peak}
+        process = run([venv_python(venv), PROGRAM], folder=Path(out), text=json.dumps(request))
+    return {**process.answer(), "peak": process.peak}
 
 
 def windows_a_batch(work: Workload) -> int:
@@ -101,8 +106,8 @@ def write_examples(work: Workload, folder: Path) -> None:
     """Write the training split as a file of examples."""
     lines = windows(work.data.train, work.model.block or 1) if work.model.task == "language_model" else texts(work)
     with (folder / EXAMPLES).open("w", encoding="utf-8") as file:
-        for each in lines:
-            file.write(json.dumps(each) + "\n")
+        for example in lines:
+            file.write(json.dumps(example) + "\n")
 
 
 def windows(split: Split, block: int) -> Iterator[dict[str, object]]:

@@ -63,7 +63,7 @@ def train(
         contestants, models = own_contestants(work, recipe, words, against_set or [])
         contestants += peer_contestants(work, against or [], Path(folder))
         ceilings = square_gigaflops(device) if work.has_flops else {}
-        found = contest(
+        summaries = contest(
             f"training on {dataset}: {describe_workload(work)}",
             add_predictions(contestants, predict),
             rounds=rounds,
@@ -75,11 +75,11 @@ def train(
         rates = ", ".join(f"{kind} {rate:,.0f} GFLOP/s" for kind, rate in ceilings.items())
         print(f"GEMM, {size} x {size} x {size}: {rates}")
     options = {"model": work.model.model_dump(), "training": work.config.model_dump(), "steps": steps, "warmup": warmup}
-    write_json(json, "train", {"dataset": dataset, **options}, {"contestants": found, "ceilings": ceilings})
+    write_json(json, "train", {"dataset": dataset, **options}, {"contestants": summaries, "ceilings": ceilings})
 
 
 def own_contestants(
-    work: "Workload", recipe: Path | None, sets: Sequence[str], others: Sequence[str]
+    work: "Workload", recipe: Path | None, sets: Sequence[str], further_sets: Sequence[str]
 ) -> "tuple[list[Contestant], dict[str, ModelConfig]]":
     """`tfm train` as asked for, then in other configurations; and the model of each."""
     from bench.compare import Contestant
@@ -87,10 +87,11 @@ def own_contestants(
     from bench.training.workload import read_configs
 
     configurations = {"tfm": (work.model, work.config)}
-    for other in others:
-        configurations[f"tfm {other}"] = read_configs(recipe, [*sets, *other.split()])
+    for sets_text in further_sets:
+        configurations[f"tfm {sets_text}"] = read_configs(recipe, [*sets, *sets_text.split()])
     contestants = [
-        Contestant(name, partial(baselines.measure_tfm, work, *each)) for name, each in configurations.items()
+        Contestant(name, partial(baselines.measure_tfm, work, *configuration))
+        for name, configuration in configurations.items()
     ]
     return contestants, {name: model for name, (model, _) in configurations.items()}
 
@@ -102,51 +103,51 @@ def peer_contestants(work: "Workload", against: Sequence[str], folder: Path) -> 
     from bench.training.pieces import write_pieces
     from bench.training.text_peers import text_model_size, write_examples
 
-    peers, found = find_peers(work.model), []
+    peers, contestants = find_peers(work.model), []
     for text in against:
-        name, _, place = text.partition("=")
-        at = Path(place).expanduser() if place else None
+        name, _, folder_text = text.partition("=")
+        path = Path(folder_text).expanduser() if folder_text else None
         if name not in peers:
-            there = ", ".join(peers) or "none"
+            names = ", ".join(peers) or "none"
             raise typer.BadParameter(
-                f"{name}: peers of {work.model.architecture} {work.model.task}: {there}", param_hint="--against"
+                f"{name}: peers of {work.model.architecture} {work.model.task}: {names}", param_hint="--against"
             )
         if name == "eole" and work.device != "cpu":
             raise typer.BadParameter("eole: it is measured on a CPU alone", param_hint="--against")
-        if name in PLACES and (at is None or not (at / PLACES[name]).exists()):
+        if name in PLACES and (path is None or not (path / PLACES[name]).exists()):
             advice = f"write {name}=FOLDER, which has {PLACES[name]}"
             raise typer.BadParameter(f"{text}: {advice}", param_hint="--against")
-        found.append(Contestant(name, partial(peers[name], work, folder, at)))
-    if not found:
-        return found
+        contestants.append(Contestant(name, partial(peers[name], work, folder, path)))
+    if not contestants:
+        return contestants
     if work.model.task == "translation":
         model_size(work)  # refused before anything runs
         write_pieces(work.data.train, work.vocab, folder)
     else:
         text_model_size(work)
         write_examples(work, folder)
-    return found
+    return contestants
 
 
 def extra_columns(
-    work: "Workload", models: "dict[str, ModelConfig]", ceilings: dict[str, float], found: "Found"
+    work: "Workload", models: "dict[str, ModelConfig]", ceilings: dict[str, float], rounds: "Found"
 ) -> "Extra":
     """FLOP a token, the share of what the machine multiplies at most, tokens an update, and padding."""
     from bench.compare import median_figure
 
-    rates = {name: median_figure(figures, "rate") for name, figures in found.items()}
+    rates = {name: median_figure(figures, "rate") for name, figures in rounds.items()}
     result: dict[str, dict[str, object]] = {}
     if ceilings:
-        flops = {name: work.flops_a_token(models.get(name, work.model)) for name in found}
+        flops = {name: work.flops_a_token(models.get(name, work.model)) for name in rounds}
         result["MFLOP/token"] = {name: f"{each / 1e6:.1f}" for name, each in flops.items()}
         for kind, ceiling in ceilings.items():
-            shares = {name: rates[name] * flops[name] / (ceiling * 1e9) for name in found}
+            shares = {name: rates[name] * flops[name] / (ceiling * 1e9) for name in rounds}
             result[f"of {kind} GEMM"] = {name: f"{100 * share:.0f} %" for name, share in shares.items()}
-    counted = "tokens" if work.model.task == "translation" else "predictions"
-    result[f"{counted}/update"] = {name: f"{median_figure(each, 'tokens'):,.0f}" for name, each in found.items()}
-    known = {name: median_figure(each, "padding") for name, each in found.items() if "padding" in each[0]}
-    if known:
-        result["padding"] = {name: f"{100 * share:.1f} %" for name, share in known.items()}
+    unit = "tokens" if work.model.task == "translation" else "predictions"
+    result[f"{unit}/update"] = {name: f"{median_figure(each, 'tokens'):,.0f}" for name, each in rounds.items()}
+    paddings = {name: median_figure(each, "padding") for name, each in rounds.items() if "padding" in each[0]}
+    if paddings:
+        result["padding"] = {name: f"{100 * share:.1f} %" for name, share in paddings.items()}
     return result
 
 

@@ -50,9 +50,9 @@ def vectors(
     words = model.word_vectors
     if words.negatives is None or model.embedding_dim is None:
         raise RecipeError(f"{recipe}: give model.word_vectors.negatives and model.embedding_dim")
-    asked = {"dataset": str(dataset.resolve()), "model": model.model_dump(mode="json"), "epochs": epochs}
-    asked |= {"training": training.model_dump(mode="json"), "peak": training.schedule.peak}
-    contestants = [Contestant("tfm", partial(ours, asked))]
+    request = {"dataset": str(dataset.resolve()), "model": model.model_dump(mode="json"), "epochs": epochs}
+    request |= {"training": training.model_dump(mode="json"), "peak": training.schedule.peak}
+    contestants = [Contestant("tfm", partial(ours, request))]
     with TemporaryDirectory() as folder:
         if against is not None:
             name, _, python = against.partition("=")
@@ -60,8 +60,8 @@ def vectors(
                 raise typer.BadParameter(f"{against}: write gensim=PYTHON, an interpreter", param_hint="--against")
             data = load_dataset(dataset)
             write_pieces(data.train, 0, Path(folder))
-            contestants.append(Contestant("gensim", partial(gensim, asked, Path(python), Path(folder), workers)))
-        found = contest(
+            contestants.append(Contestant("gensim", partial(gensim, request, Path(python), Path(folder), workers)))
+        summaries = contest(
             f"word vectors on {dataset}: {model.architecture}, D {model.embedding_dim}, {epochs} epochs",
             add_predictions(contestants, predict),
             rounds=rounds,
@@ -70,24 +70,24 @@ def vectors(
                 "words/CPU s": {each: f"{median_figure(figures, 'cpu_rate'):,.0f}" for each, figures in all_.items()}
             },
         )
-    write_json(json, "vectors", {**asked, "workers": workers}, {"contestants": found})
+    write_json(json, "vectors", {**request, "workers": workers}, {"contestants": summaries})
 
 
-def ours(asked: dict[str, object]) -> "Figures":
+def ours(request: dict[str, object]) -> "Figures":
     """The steps of `tfm train`, without all else."""
     from bench.processes import run_module
 
-    done = run_module("bench.training.vectors_tfm", asked)
-    return {**done.answer(), "peak": done.peak}
+    process = run_module("bench.training.vectors_tfm", request)
+    return {**process.answer(), "peak": process.peak}
 
 
-def gensim(asked: dict[str, object], python: Path, folder: Path, workers: int) -> "Figures":
+def gensim(request: dict[str, object], python: Path, folder: Path, workers: int) -> "Figures":
     """gensim, run by another Python."""
     from json import dumps
 
     from bench.processes import run
     from bench.training.pieces import TARGET
 
-    options = {**asked, "text": str(folder / TARGET), "workers": workers}
-    done = run([python.expanduser(), PEER], text=dumps(options))
-    return {**done.answer(), "peak": done.peak}
+    options = {**request, "text": str(folder / TARGET), "workers": workers}
+    process = run([python.expanduser(), PEER], text=dumps(options))
+    return {**process.answer(), "peak": process.peak}

@@ -23,10 +23,10 @@ from tfm.pipeline.training_config import TrainingConfig
 SEED = 1
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     torch.set_num_threads(1)
-    config, training = ModelConfig.model_validate(asked["model"]), TrainingConfig.model_validate(asked["training"])
-    data = load_dataset(Path(asked["dataset"]))
+    config, training = ModelConfig.model_validate(request["model"]), TrainingConfig.model_validate(request["training"])
+    data = load_dataset(Path(request["dataset"]))
     pair = load_tokenizer_pair(data.tokenizer_folder)
     task = make_task(TaskContext(training, config, *pair, data.batch_tokens, 1))
     model: Any = build(config, source_vocab=pair[0].vocab_size, target_vocab=pair[1].vocab_size, seed=SEED)
@@ -35,12 +35,12 @@ def main(asked: dict[str, Any]) -> None:
     optimizer = make_optimizer(model, training.optimizer)
     updates = Word2vecGradientComputer(model, task, data.train, training, SEED, World(), optimizer)  # compiles
     epochs, step, total = task.epochs(data.train, data.batch_tokens, SEED), 0, 0
-    num_steps = sum(epochs.num_batches(number) for number in range(asked["epochs"]))
+    num_steps = sum(epochs.num_batches(number) for number in range(request["epochs"]))
     began, began_cpu = time.perf_counter(), time.process_time()
-    for number in range(asked["epochs"]):
+    for number in range(request["epochs"]):
         for rows in epochs(number):
             step += 1
-            set_learning_rate(optimizer, asked["peak"] * (1 - step / num_steps))
+            set_learning_rate(optimizer, request["peak"] * (1 - step / num_steps))
             updates.start_gradient([rows], step, stop=False).wait_for_update_sums()
             total += int(data.train.target_lengths[rows].sum())
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu

@@ -138,8 +138,8 @@ class Workload:
     def padding(self) -> float:
         """Share of padded positions in our batches that count, were they padded."""
         lengths = self.data.train.source_lengths + 1, self.data.train.target_lengths + 1
-        counted = islice(rows_of_batches(self.data), self.warmup, self.warmup + self.steps)
-        return padding_share(list(counted), *lengths)
+        batches = islice(rows_of_batches(self.data), self.warmup, self.warmup + self.steps)
+        return padding_share(list(batches), *lengths)
 
     def sentences_a_batch(self) -> int:
         """For who counts sentences: so many as fill the budget on average."""
@@ -162,8 +162,8 @@ def rows_of_batches(data: Dataset) -> Iterator[Ints]:
 def read_configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig, TrainingConfig]:
     """[model] and [training] of a recipe, or of the defaults, with `sets` over them."""
     if recipe is not None:
-        found = load_recipe(recipe, sets)
-        model, training = found.model, found.training
+        full_recipe = load_recipe(recipe, sets)
+        model, training = full_recipe.model, full_recipe.training
     else:
         model = section_from_flags(ModelConfig, {}, sets, other_sections=("training",))
         training = section_from_flags(TrainingConfig, {}, sets, other_sections=("model",))
@@ -179,12 +179,12 @@ def set_options(parts: Mapping[str, BaseModel]) -> list[str]:
     return [word for key, value in _leaves(content) if key not in unused for word in ("--set", f"{key}={_text(value)}")]
 
 
-def _leaves(content: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in content.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{above}{name}.")
+            yield from _leaves(value, f"{prefix}{name}.")
         else:
-            yield f"{above}{name}", value
+            yield f"{prefix}{name}", value
 
 
 def _text(value: object) -> str:

@@ -111,12 +111,12 @@ class AttentionTrace:
 def trace_as_json(trace: AttentionTrace) -> dict[str, Any]:
     """Return the output of `tfm attend --json`: tokens of each kind of attention, all weights [head][query][key]."""
     axes = {
-        kind: {"queries": [each.text for each in found.queries], "keys": [each.text for each in found.keys]}
-        for kind, found in trace.axes.items()
+        kind: {"queries": [each.text for each in token_axes.queries], "keys": [each.text for each in token_axes.keys]}
+        for kind, token_axes in trace.axes.items()
     }
     image = {} if trace.image is None else {"image": {"rows": trace.image.rows, "columns": trace.image.columns}}
     layers = [
-        {"name": each.name, "kind": each.kind, "layer": each.layer, "weights": each.weights.tolist()}
-        for each in trace.attentions
+        {"name": layer.name, "kind": layer.kind, "layer": layer.layer, "weights": layer.weights.tolist()}
+        for layer in trace.attentions
     ]
     return {"source": trace.source, "target": trace.target, **image, "tokens": axes, "attentions": layers}

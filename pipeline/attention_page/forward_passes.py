@@ -44,14 +44,19 @@ def _forward_encoder_decoder(
     """Read with an encoder-decoder: a row of its decoder reads a token of the target and predicts the next one."""
     assert target is not None
     _run_teacher_forced(loaded, source, target)
-    read, lead = _source_tokens(loaded, [*source, EOS_ID]), [BOS_ID]
+    source_tokens, start_ids = _source_tokens(loaded, [*source, EOS_ID]), [BOS_ID]
     if isinstance(loaded.model, LanguagePrefixModel):
-        numbers = torch.arange(len(read))
-        told = loaded.model.split_off_language_prefix(numbers, Layout.from_lengths(torch.tensor([len(read)])))
-        read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.prefix[0]]
+        numbers = torch.arange(len(source_tokens))
+        split_ids = loaded.model.split_off_language_prefix(
+            numbers, Layout.from_lengths(torch.tensor([len(source_tokens)]))
+        )
+        source_tokens, start_ids = (
+            tuple(source_tokens[each] for each in split_ids.source),
+            [[*source, EOS_ID][each] for each in split_ids.prefix[0]],
+        )
     return {
-        "encoder": AttentionAxes(read, read, _label_tokens_with_word("", read)),
-        **teacher_forced_axes(loaded, target, read, start_ids=lead),
+        "encoder": AttentionAxes(source_tokens, source_tokens, _label_tokens_with_word("", source_tokens)),
+        **teacher_forced_axes(loaded, target, source_tokens, start_ids=start_ids),
     }
 
 
@@ -72,14 +77,17 @@ def teacher_forced_axes(
         start_ids: ids that the decoder reads before the target.
         is_image: whether the source is an image.
     """
-    heard, said = (
+    input_tokens, output_tokens = (
         _target_tokens(loaded, [*start_ids, *target]),
         _target_tokens(loaded, [*start_ids[1:], *target, EOS_ID]),
     )
     return {
-        "decoder": AttentionAxes(heard, heard, _label_tokens_with_word("then says", said)),
+        "decoder": AttentionAxes(input_tokens, input_tokens, _label_tokens_with_word("then says", output_tokens)),
         "cross": AttentionAxes(
-            said, source_tokens, _label_tokens_with_word("said after", heard), ("keys",) if is_image else ()
+            output_tokens,
+            source_tokens,
+            _label_tokens_with_word("said after", input_tokens),
+            ("keys",) if is_image else (),
         ),
     }
 
@@ -90,11 +98,16 @@ def _forward_concatenated(
     """A decoder-only model: one text, or a source and after it the target."""
     if target is not None:
         _run_teacher_forced(loaded, source, target)
-        read, said = _source_tokens(loaded, [*source, EOS_ID]), _target_tokens(loaded, [*target, EOS_ID])
-        tokens = (*read, *_target_tokens(loaded, [BOS_ID, *target]))
+        source_tokens, output_tokens = (
+            _source_tokens(loaded, [*source, EOS_ID]),
+            _target_tokens(loaded, [*target, EOS_ID]),
+        )
+        tokens = (*source_tokens, *_target_tokens(loaded, [BOS_ID, *target]))
         return {
             "decoder": AttentionAxes(
-                tokens, tokens, (*_label_tokens_with_word("", read), *_label_tokens_with_word("then says", said))
+                tokens,
+                tokens,
+                (*_label_tokens_with_word("", source_tokens), *_label_tokens_with_word("then says", output_tokens)),
             )
         }
     ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))
@@ -130,12 +143,12 @@ def device_of(loaded: LoadedModel) -> torch.device:
 def _source_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[AttendedToken, ...]:
     """Pieces of the source, numbered, maybe with its end token; of characters all of a row, without a number."""
     tokenizer, canine = source_tokenizer_of(loaded), loaded.config.canine
-    read = tuple(make_token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
+    tokens = tuple(make_token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
     if canine is None:
-        return read
-    together = (read[first : first + canine.rate] for first in range(0, len(read), canine.rate))
+        return tokens
+    groups = (tokens[first : first + canine.rate] for first in range(0, len(tokens), canine.rate))
     return tuple(
-        AttendedToken("".join(each.text for each in some), all(each.separates for each in some)) for some in together
+        AttendedToken("".join(each.text for each in group), all(each.separates for each in group)) for group in groups
     )
 
 

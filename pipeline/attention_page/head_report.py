@@ -79,15 +79,15 @@ class HeadReport:
         tables = [
             ReportTable(title, columns, [(*_head_identity_cells(each), *_measure_row(each)) for each in self.measures])
         ]
-        tagged = [each for each in self.measures if each.tags is not None]
-        if tagged:
+        measures_with_tags = [each for each in self.measures if each.tags is not None]
+        if measures_with_tags:
             total: Counter[str] = Counter()
-            for each in tagged:
-                total.update(each.tags or {})
+            for measures in measures_with_tags:
+                total.update(measures.tags or {})
             tags = sorted(total, key=lambda tag: (-total[tag], tag))
             rows = [
-                (*_head_identity_cells(each), *(_format_percent((each.tags or {}).get(tag, 0)) for tag in tags))
-                for each in tagged
+                (*_head_identity_cells(measures), *(_format_percent((measures.tags or {}).get(tag, 0)) for tag in tags))
+                for measures in measures_with_tags
             ]
             tables.append(ReportTable("Percent of attention by tag", (*who, *tags), rows))
         if frequent := head_syntax.relation_rows(self.relations):
@@ -110,8 +110,8 @@ def _head_identity_cells(measures: HeadMeasures) -> tuple[object, ...]:
 
 def _measure_row(measures: HeadMeasures) -> tuple[object, ...]:
     shares = (measures.previous, measures.same, measures.next, measures.separators)
-    most = "–" if measures.of_maximum is None else _format_percent(measures.of_maximum)
-    return *map(_format_percent, shares), f"{measures.entropy:.2f}", most
+    share_of_maximum = "–" if measures.of_maximum is None else _format_percent(measures.of_maximum)
+    return *map(_format_percent, shares), f"{measures.entropy:.2f}", share_of_maximum
 
 
 def _format_percent(share: float) -> str:

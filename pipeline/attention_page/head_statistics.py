@@ -72,10 +72,10 @@ def measure_heads(
     left_out: Counter[str] = Counter()
     num_sentences, sentences = 0, wrap_sentences(read_sentences(files))
     with reporter.bar("reading", None, "sentences") as bar:
-        for found, sentence, words in _trace_sentences(loaded, sentences, config, left_out):
-            _add_trace(found, None if words is None else [sentence.tags[word] for word in words], sums)
+        for trace, sentence, words in _trace_sentences(loaded, sentences, config, left_out):
+            _add_trace(trace, None if words is None else [sentence.tags[word] for word in words], sums)
             if words is not None and any(each is not None for each in sentence.governors):
-                _count_syntax_hits(found, sentence, words, syntax)
+                _count_syntax_hits(trace, sentence, words, syntax)
             num_sentences += 1
             bar.advance()
     if left_out:
@@ -115,12 +115,12 @@ def _add_trace(
     sums: Mapping[tuple[AttentionKind, int | None], "HeadStatisticSums"],
 ) -> None:
     """Add the attention in a sentence; that of attention spread evenly is taken from each kind's first layer."""
-    for each in trace.attentions:
-        axes, weights = trace.axes[each.kind], each.weights.astype(np.float64)
+    for attention in trace.attentions:
+        axes, weights = trace.axes[attention.kind], attention.weights.astype(np.float64)
         of_keys = None if tags is None else tags_of_keys(axes, tags)
-        sums[each.kind, each.layer].add(weights, axes, of_keys)
-        if each.layer == 1:
-            sums[each.kind, None].add(uniform_attention(weights), axes, of_keys)
+        sums[attention.kind, attention.layer].add(weights, axes, of_keys)
+        if attention.layer == 1:
+            sums[attention.kind, None].add(uniform_attention(weights), axes, of_keys)
 
 
 def _count_syntax_hits(
@@ -131,11 +131,11 @@ def _count_syntax_hits(
     if not kinds:
         return
     syntax.count_offset_hits(sentence)
-    for each in trace.attentions:
-        if each.kind in kinds:
-            weights = each.weights.astype(np.float64)
-            attention = word_attention(weights, trace.axes[each.kind], words, len(sentence.tags))
-            syntax.count_head_hits(sentence, each.kind, each.layer, attention)
+    for layer_attention in trace.attentions:
+        if layer_attention.kind in kinds:
+            weights = layer_attention.weights.astype(np.float64)
+            attention = word_attention(weights, trace.axes[layer_attention.kind], words, len(sentence.tags))
+            syntax.count_head_hits(sentence, layer_attention.kind, layer_attention.layer, attention)
 
 
 def uniform_attention(weights: AttentionShares) -> AttentionShares:
@@ -186,7 +186,7 @@ class HeadStatisticSums:
         """The means of each head: sums divided once. layer None: of attention that is spread evenly."""
         sums = {name: np.asarray(total) for name, total in self._sums.items()}
         for head in range(len(sums["entropy"])):
-            most, entropy = float(sums["maximum"][head]), float(sums["entropy"][head])
+            maximum, entropy = float(sums["maximum"][head]), float(sums["entropy"][head])
             yield HeadMeasures(
                 kind,
                 layer,
@@ -194,6 +194,6 @@ class HeadStatisticSums:
                 self.queries,
                 **{name: float(sums[name][head]) / self.queries for name in (*RELATIVE_POSITIONS, "separators")},
                 entropy=entropy / self.queries,
-                of_maximum=entropy / most if most else None,
+                of_maximum=entropy / maximum if maximum else None,
                 tags={tag: float(np.asarray(total)[head]) / self.queries for tag, total in self._tags.items()} or None,
             )

@@ -69,19 +69,19 @@ def word_attention(
     """
     to_word, from_word = _word_membership(axes.keys, words, num_words), _word_membership(axes.queries, words, num_words)
     means = from_word / np.maximum(from_word.sum(0), 1)
-    found: AttentionShares = np.einsum("hts,tq,sk->hqk", weights, means, to_word, optimize=True)
-    found[:, np.eye(num_words, dtype=bool)] = MASKED_SCORE
-    found[:, :, to_word.sum(0) == 0] = MASKED_SCORE
-    return found
+    attention: AttentionShares = np.einsum("hts,tq,sk->hqk", weights, means, to_word, optimize=True)
+    attention[:, np.eye(num_words, dtype=bool)] = MASKED_SCORE
+    attention[:, :, to_word.sum(0) == 0] = MASKED_SCORE
+    return attention
 
 
 def _word_membership(tokens: Sequence[AttendedToken], words: Sequence[int], num_words: int) -> AttentionShares:
     """(tokens, W): 1 where a token is a piece of a word."""
-    found = np.zeros((len(tokens), num_words))
+    membership = np.zeros((len(tokens), num_words))
     for row, token in enumerate(tokens):
         if token.place is not None:
-            found[row, words[token.place]] = 1
-    return found
+            membership[row, words[token.place]] = 1
+    return membership
 
 
 def syntax_probe_targets(sentence: TaggedSentence) -> Iterator[tuple[tuple[str, ArcEnd], int, set[int]]]:
@@ -94,8 +94,8 @@ def syntax_probe_targets(sentence: TaggedSentence) -> Iterator[tuple[tuple[str, 
         if governor is not None:
             yield (relation, "governor"), word, {governor}
             dependents[relation, governor].add(word)
-    for (relation, governor), found in dependents.items():
-        yield (relation, "dependent"), governor, found
+    for (relation, governor), words in dependents.items():
+        yield (relation, "dependent"), governor, words
 
 
 class SyntaxAccuracyCounts:
@@ -125,18 +125,18 @@ class SyntaxAccuracyCounts:
             layer: from 1.
             attention: (H, W, W) between the words.
         """
-        most = attention.argmax(2)
-        attended = attention.max(2) > 0
+        top_words = attention.argmax(2)
+        has_attention = attention.max(2) > 0
         for key, word, right in syntax_probe_targets(sentence):
-            hits = np.isin(most[:, word], list(right)) & attended[:, word]
-            so_far = self._right[key].get((kind, layer), np.zeros(len(attention), np.int64))
-            self._right[key][kind, layer] = so_far + hits
+            hits = np.isin(top_words[:, word], list(right)) & has_attention[:, word]
+            hit_counts = self._right[key].get((kind, layer), np.zeros(len(attention), np.int64))
+            self._right[key][kind, layer] = hit_counts + hits
 
     def relations(self) -> Iterator[RelationAccuracy]:
         """Each relation in both directions, the frequent first."""
-        for (name, towards), asked in sorted(self._asked.items(), key=lambda item: (-item[1], item[0])):
+        for (name, towards), num_queries in sorted(self._asked.items(), key=lambda item: (-item[1], item[0])):
             heads = {
-                (kind, layer, head): int(count) / asked
+                (kind, layer, head): int(count) / num_queries
                 for (kind, layer), counts in self._right[name, towards].items()
                 for head, count in enumerate(counts, 1)
             }
@@ -147,11 +147,11 @@ class SyntaxAccuracyCounts:
             yield RelationAccuracy(
                 name,
                 towards,
-                asked,
+                num_queries,
                 *best,
                 heads[best],
                 offset=offset,
-                offset_share=offsets[offset] / asked,
+                offset_share=offsets[offset] / num_queries,
                 heads=shares,
             )
 
@@ -173,9 +173,11 @@ RELATION_COLUMNS = (
 def relation_rows(relations: Iterable[RelationAccuracy]) -> list[RelationRow]:
     """A row for each frequent relation, in the direction in which a head finds it more often."""
     best: dict[str, RelationAccuracy] = {}
-    for each in relations:
-        if each.words >= MIN_RELATION_COUNT and (each.name not in best or each.share > best[each.name].share):
-            best[each.name] = each
+    for relation in relations:
+        if relation.words >= MIN_RELATION_COUNT and (
+            relation.name not in best or relation.share > best[relation.name].share
+        ):
+            best[relation.name] = relation
     return [_relation_row(each) for each in best.values()]
 
 
@@ -199,6 +201,7 @@ def source_attention_kinds(axes: Mapping[AttentionKind, AttentionAxes]) -> list[
     """The kinds of attention between words of the source: those that ask and those that are asked."""
     return [
         kind
-        for kind, of in axes.items()
-        if any(each.place is not None for each in of.queries) and any(each.place is not None for each in of.keys)
+        for kind, kind_axes in axes.items()
+        if any(each.place is not None for each in kind_axes.queries)
+        and any(each.place is not None for each in kind_axes.keys)
     ]

@@ -52,12 +52,12 @@ def trace_image_file(loaded: LoadedModel, file: Path, target: str | None, config
             raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: remove it")
         return _trace_image(loaded, file, images, None)
     if target is None:
-        (found,) = decode_hypotheses(loaded, images, config)
+        (target_ids,) = decode_hypotheses(loaded, images, config)
     else:
-        found = check_source_length(
+        target_ids = check_source_length(
             loaded, encode_without_unknown(loaded.target_tokenizer, [target], "the target")[0], target
         )
-    return _trace_image(loaded, file, images, found)
+    return _trace_image(loaded, file, images, target_ids)
 
 
 def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> AttentionTrace:
@@ -82,9 +82,11 @@ def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: lis
                 batch.source, layout, batch.target_in, Layout.from_lengths(batch.target_lengths, batch.source.device)
             )
             axes |= teacher_forced_axes(loaded, target, cells, is_image=True)
-        found = order_by_kind_and_layer(recorder.pop_weights(), FORWARD_SPECS[loaded.config.architecture].kind)
-    said = None if target is None else loaded.target_tokenizer.decode(target)
-    return AttentionTrace(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
+        attentions = order_by_kind_and_layer(recorder.pop_weights(), FORWARD_SPECS[loaded.config.architecture].kind)
+    target_text = None if target is None else loaded.target_tokenizer.decode(target)
+    return AttentionTrace(
+        str(file), target_text, {each.kind: axes[each.kind] for each in attentions}, attentions, image
+    )
 
 
 def _make_attended_image(loaded: LoadedModel, images: RowImages) -> AttendedImage:

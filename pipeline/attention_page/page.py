@@ -129,8 +129,8 @@ def _page_data(trace: AttentionTrace, view: AttentionView | None) -> dict[str, o
             "notes": axes.notes,
             "onImage": axes.on_image,
             "layers": [
-                [np.rint(1000 * head.ravel()).astype(int).tolist() for head in each.weights]
-                for each in trace.layers(kind)
+                [np.rint(1000 * head.ravel()).astype(int).tolist() for head in attention.weights]
+                for attention in trace.layers(kind)
             ],
         }
         for kind, axes in trace.axes.items()

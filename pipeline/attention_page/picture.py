@@ -66,19 +66,19 @@ def choose_view(
     Raises:
         RecipeError: the model has no such kind, layer or head.
     """
-    there = list(trace.axes)
-    chosen = next((each for each in there if each == kind), None) if kind else there[-1]
-    if chosen is None:
-        raise RecipeError(f"--kind {kind}: this model has {', '.join(there)}")
-    layers = trace.layers(chosen)
+    kinds = list(trace.axes)
+    chosen_kind = next((each for each in kinds if each == kind), None) if kind else kinds[-1]
+    if chosen_kind is None:
+        raise RecipeError(f"--kind {kind}: this model has {', '.join(kinds)}")
+    layers = trace.layers(chosen_kind)
     if layer is not None and not 1 <= layer <= len(layers):
-        raise RecipeError(f"--layer {layer}: the {ATTENTION_KIND_TITLES[chosen]} has layers 1 to {len(layers)}")
+        raise RecipeError(f"--layer {layer}: the {ATTENTION_KIND_TITLES[chosen_kind]} has layers 1 to {len(layers)}")
     if head is not None and layer is None and len(layers) > 1:
         raise RecipeError(f"--head {head}: give the layer too, with --layer 1 to {len(layers)}")
     heads = len(layers[(layer or 1) - 1].weights)
     if head is not None and not 1 <= head <= heads:
-        raise RecipeError(f"--head {head}: the {ATTENTION_KIND_TITLES[chosen]} has heads 1 to {heads}")
-    return AttentionView(chosen, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
+        raise RecipeError(f"--head {head}: the {ATTENTION_KIND_TITLES[chosen_kind]} has heads 1 to {heads}")
+    return AttentionView(chosen_kind, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
 
 
 def view_weights(trace: AttentionTrace, view: AttentionView) -> Weights:
@@ -138,16 +138,16 @@ def _draw_words_on_image(image: AttendedImage, words: Sequence[AttendedToken], w
 
     num_rows = -(-len(words) // IMAGES_PER_ROW)
     figure = Figure(figsize=(1.5 * IMAGES_PER_ROW, 1.7 * num_rows + 0.4), layout="constrained")
-    places = figure.subplots(num_rows, IMAGES_PER_ROW, squeeze=False).ravel()
+    panels = figure.subplots(num_rows, IMAGES_PER_ROW, squeeze=False).ravel()
     height, width, channels = image.pixels.shape
-    for place in places:
-        place.set_axis_off()
-    for place, word, shares in zip(places, words, weights, strict=False):
+    for panel in panels:
+        panel.set_axis_off()
+    for panel, word, shares in zip(panels, words, weights, strict=False):
         spread = shares.reshape(image.rows, image.columns).repeat(image.side, 0).repeat(image.side, 1)
         bright = 0.15 + 0.85 * spread[:height, :width, None] / max(float(shares.max()), 1e-9)
         colours = np.repeat(image.pixels, 3 // channels, axis=2)
-        place.imshow((colours * bright).astype(np.uint8), interpolation="nearest")
-        place.set_title(word.text, fontsize=9, parse_math=False)
+        panel.imshow((colours * bright).astype(np.uint8), interpolation="nearest")
+        panel.set_title(word.text, fontsize=9, parse_math=False)
     return figure
 
 

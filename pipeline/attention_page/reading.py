@@ -55,8 +55,8 @@ def trace_text(
             raise RecipeError(f"--target: this model ({loaded.config.task}) reads one text: remove it")
         return trace_attention(loaded, source, ids, None)
     if target is None:
-        (found,) = decode_hypotheses(loaded, [ids], config, shortlist)
-        return trace_attention(loaded, source, ids, found)
+        (hypothesis,) = decode_hypotheses(loaded, [ids], config, shortlist)
+        return trace_attention(loaded, source, ids, hypothesis)
     return trace_attention(
         loaded,
         source,
@@ -122,9 +122,9 @@ def decode_hypotheses(
     Returns:
         The ids of each hypothesis.
     """
-    held = shortlist or load_shortlist(loaded, config)
-    found = decode(loaded.model, sources, config, device=device_of(loaded), shortlist=held)
-    return [list(n_best[0].ids) for n_best in found]
+    allowed_pieces = shortlist or load_shortlist(loaded, config)
+    n_best_lists = decode(loaded.model, sources, config, device=device_of(loaded), shortlist=allowed_pieces)
+    return [list(n_best[0].ids) for n_best in n_best_lists]
 
 
 def trace_attention(
@@ -138,26 +138,26 @@ def trace_attention(
         source: ids of the text.
         target: ids that the model is made to say; None: of a model that reads one text.
     """
-    how = FORWARD_SPECS[loaded.config.architecture]
+    spec = FORWARD_SPECS[loaded.config.architecture]
     with torch.inference_mode(), record_attentions(loaded.model) as recorder:
-        axes = how.read(loaded, source, target)
-        found = order_by_kind_and_layer(recorder.pop_weights(), how.kind)
-    there = {each.kind: axes[each.kind] for each in found}
-    said = None if target is None else loaded.target_tokenizer.decode(target)
-    return AttentionTrace(text, said, there, found)
+        axes = spec.read(loaded, source, target)
+        attentions = order_by_kind_and_layer(recorder.pop_weights(), spec.kind)
+    axes_by_kind = {each.kind: axes[each.kind] for each in attentions}
+    target_text = None if target is None else loaded.target_tokenizer.decode(target)
+    return AttentionTrace(text, target_text, axes_by_kind, attentions)
 
 
 def order_by_kind_and_layer(
     weights_by_module: Mapping[str, Tensor], kind_of: Callable[[str], AttentionKind]
 ) -> tuple[LayerAttention, ...]:
     """The attentions of one sentence, from weights (1, H, T, S) by name of module, kind by kind and layer by layer."""
-    found: list[LayerAttention] = []
+    attentions: list[LayerAttention] = []
     for name, weights in weights_by_module.items():
         if name.startswith(CHARACTER_MODULE_PREFIXES):
             continue
         kind = kind_of(name)
-        layer = 1 + sum(each.kind == kind for each in found)
-        found.append(LayerAttention(name, kind, layer, weights[0].float().cpu().numpy()))
-        check_not_nan(found[-1].weights)
-    found.sort(key=lambda each: list(ATTENTION_KIND_TITLES).index(each.kind))
-    return tuple(found)
+        layer = 1 + sum(each.kind == kind for each in attentions)
+        attentions.append(LayerAttention(name, kind, layer, weights[0].float().cpu().numpy()))
+        check_not_nan(attentions[-1].weights)
+    attentions.sort(key=lambda each: list(ATTENTION_KIND_TITLES).index(each.kind))
+    return tuple(attentions)

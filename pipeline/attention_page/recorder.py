@@ -29,9 +29,9 @@ class AttentionRecorder:
 
         Queries that a network asks one after the other, as a recurrent decoder does, are joined along T.
         """
-        taken = {name: torch.cat(calls, dim=2) for name, calls in self._weights.items()}
+        weights = {name: torch.cat(calls, dim=2) for name, calls in self._weights.items()}
         self._weights.clear()
-        return taken
+        return weights
 
 
 class _RecordingDropout(nn.Module):

@@ -51,13 +51,13 @@ def read_sentences(files: Sequence[Path]) -> Iterator[TaggedSentence]:
     """
     tagged = [file for file in files if is_conllu_file(file) or is_built_in_treebank(file)]
     if tagged and len(tagged) < len(files):
-        other = next(file for file in files if file not in tagged)
-        raise DataError(f"has no tags and {tagged[0]} has: give files of one kind", file=other)
+        untagged = next(file for file in files if file not in tagged)
+        raise DataError(f"has no tags and {tagged[0]} has: give files of one kind", file=untagged)
     for file in files:
         if is_built_in_treebank(file):
             for words in registry.parsed_sentences(str(file)):
-                texts, of, before, how = zip(*words, strict=True)
-                yield TaggedSentence(" ".join(texts), of, before, how)
+                texts, word_tags, word_governors, word_relations = zip(*words, strict=True)
+                yield TaggedSentence(" ".join(texts), word_tags, word_governors, word_relations)
         elif tagged:
             for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel"), SPACE_WITHIN_WORD):
                 text, tags, ids, heads, relations = (column.split(" ") for column in columns)

@@ -48,8 +48,8 @@ def render_curves(runs: Sequence[RunSummary], image_format: str) -> bytes:
             look = {"color": f"C{number % 10}", "linestyle": LINE_STYLES[number // 10 % len(LINE_STYLES)]}
             by_step.plot(curve.steps, curve.losses, marker=".", linewidth=1.3, label=escape_label(name), **look)
             by_second.plot(curve.seconds, curve.losses, marker=".", linewidth=1.3, **look)
-        for axes, under in ((by_step, "updates"), (by_second, "seconds of updates")):
-            axes.set_xlabel(under)
+        for axes, label in ((by_step, "updates"), (by_second, "seconds of updates")):
+            axes.set_xlabel(label)
             axes.grid(alpha=0.25)
         by_step.set_title("validation loss a prediction (nats)", loc="left")
         figure.legend(loc="outside right upper", frameon=False)

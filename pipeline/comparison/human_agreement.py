@@ -56,9 +56,11 @@ def look_up_human_agreement(metric: str, signature: str, difference: float) -> A
 
 def _has_agreement_table_settings(metric: str, signature: str) -> bool:
     """Whether a metric was computed as for the table: by sacrebleu's settings, of the text as it is."""
-    wanted = AGREEMENT_TABLE_SIGNATURES.get(metric)
+    required_parts = AGREEMENT_TABLE_SIGNATURES.get(metric)
     parts = [part.partition(":") for part in signature.split("|") if part.partition(":")[0] not in TEXT_SIGNATURE_PARTS]
-    if wanted is None:
+    if required_parts is None:
         return False
     mecab = ("ja-mecab-", "ko-mecab-")  # before their versions
-    return all(value in wanted.get(key, ()) or (key == "tok" and value.startswith(mecab)) for key, _, value in parts)
+    return all(
+        value in required_parts.get(key, ()) or (key == "tok" and value.startswith(mecab)) for key, _, value in parts
+    )

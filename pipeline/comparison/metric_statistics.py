@@ -83,18 +83,18 @@ def collect_metric_statistics(
         systems: the outputs of runs, by name.
     """
     name, base = f"test.{metric}", runs[0].name
-    scored = [run for run in runs if name in run.figures and run.name in systems]
-    has_base = any(run.name == base for run in scored)
-    beside = [run for run in scored if has_base and comparison.is_comparable(run, name)]
-    known, missing = _statistics_by_system(metric, beside, systems)
-    missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE_SCORE_REASON) for run in scored]
-    compared, alone = {run.name for run in beside} if known else {base}, {}
-    for run in scored:
-        if run.name not in compared:
-            own, without = _statistics_by_system(metric, [run], systems)
-            alone.update(own)
-            missing += without
-    return MetricStatistics(known, alone, list(dict.fromkeys(missing)))
+    runs_with_metric = [run for run in runs if name in run.figures and run.name in systems]
+    has_base = any(run.name == base for run in runs_with_metric)
+    comparable_runs = [run for run in runs_with_metric if has_base and comparison.is_comparable(run, name)]
+    comparable, missing = _statistics_by_system(metric, comparable_runs, systems)
+    missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE_SCORE_REASON) for run in runs_with_metric]
+    names, incomparable = {run.name for run in comparable_runs} if comparable else {base}, {}
+    for run in runs_with_metric:
+        if run.name not in names:
+            run_statistics, notes = _statistics_by_system(metric, [run], systems)
+            incomparable.update(run_statistics)
+            missing += notes
+    return MetricStatistics(comparable, incomparable, list(dict.fromkeys(missing)))
 
 
 def _statistics_by_system(
@@ -117,11 +117,11 @@ def _statistics_by_system(
         )
     except TfmError as error:
         return {}, [*missing, *(MetricNote(run.name, metric, f"not tested: {error}") for run in measurable_runs)]
-    counted = {}
+    statistics_by_name = {}
     for run, statistics in zip(measurable_runs, statistics_of_runs, strict=True):
         score, value = run.figures[f"test.{metric}"].score, statistics.value
         if math.isclose(value, score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE):
-            counted[run.name] = statistics
+            statistics_by_name[run.name] = statistics
         else:
             reason = (
                 NO_SEGMENT_METRICS_REASON
@@ -129,7 +129,7 @@ def _statistics_by_system(
                 else MISMATCHED_VALUE_REASON.format(score, value)
             )
             missing.append(MetricNote(run.name, metric, reason))
-    return (counted if runs[0].name in counted else {}), missing
+    return (statistics_by_name if runs[0].name in statistics_by_name else {}), missing
 
 
 def _missing_statistics_reason(metric: str, system: System, baseline: System) -> str | None:
@@ -178,8 +178,8 @@ def _bits_per_character(system: System) -> SegmentStatistics:
     """-log2 p / characters of the references as they were read; a tokenizer may count others (`CharacterCounts`)."""
     assert system.texts is not None
     pairs = [
-        (0.0, 0) if each.log_prob is None else (-each.log_prob, len(text))
-        for each, text in zip(system.segment_values, system.texts.references[0], strict=True)
+        (0.0, 0) if segment.log_prob is None else (-segment.log_prob, len(text))
+        for segment, text in zip(system.segment_values, system.texts.references[0], strict=True)
     ]
     bits, characters = zip(*pairs, strict=True)
     return ratio_statistics(bits, characters, scale=1 / math.log(2), higher_is_better=False)

@@ -131,22 +131,22 @@ def run_significance_tests(
     num_segments = 0
     with (reporter if metrics else NullReporter()).bar("testing", len(metrics) * len(runs), "scores") as bar:
         for metric in metrics:
-            counted = collect_metric_statistics(metric, comparison, runs, systems)
-            remarks += counted.missing
+            statistics = collect_metric_statistics(metric, comparison, runs, systems)
+            remarks += statistics.missing
             if each_run:
-                by_run[metric] = _estimate_runs(counted, partial(bar.advance, 1, metric))
-            by_row[metric], without = _estimate_rows(comparison, metric, counted, by_run.get(metric, {}))
-            remarks += [*without, *_contradiction_notes(metric, by_row[metric]), *_tie_notes(metric, by_row[metric])]
+                by_run[metric] = _estimate_runs(statistics, partial(bar.advance, 1, metric))
+            by_row[metric], row_notes = _estimate_rows(comparison, metric, statistics, by_run.get(metric, {}))
+            remarks += [*row_notes, *_contradiction_notes(metric, by_row[metric]), *_tie_notes(metric, by_row[metric])]
             without_interval += _no_interval_notes(metric, by_row[metric])
-            num_segments = num_segments or len(next(iter(counted.comparable.values()), ()))
-            bar.advance(len(runs) - each_run * counted.num_systems_with_statistics, metric)
+            num_segments = num_segments or len(next(iter(statistics.comparable.values()), ()))
+            bar.advance(len(runs) - each_run * statistics.num_systems_with_statistics, metric)
     notes = [
         f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS_REASON
     ]
     test = systems[base.name].main if num_segments else None
     looks = list_test_set_usages(runs, systems)
-    said = [*notes, *_format_notes(remarks)], _format_notes(without_interval)
-    return SignificanceResults(test, num_segments, by_run, by_row, systems, looks, *said)
+    notes_by_kind = [*notes, *_format_notes(remarks)], _format_notes(without_interval)
+    return SignificanceResults(test, num_segments, by_run, by_row, systems, looks, *notes_by_kind)
 
 
 def significance_test_settings() -> dict[str, int | float | None]:
@@ -157,11 +157,11 @@ def significance_test_settings() -> dict[str, int | float | None]:
 def _estimate_runs(metric_statistics: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
     """The score of each run, and its test over segments against the first of the baseline where they compare."""
     groups = [metric_statistics.comparable, *({name: each} for name, each in metric_statistics.incomparable.items())]
-    found = {}
+    estimates = {}
     for group in groups:
         results = compare_systems(list(group.values()), on_done=on_done) if group else []
-        found.update({name: ScoreEstimate.from_run(result) for name, result in zip(group, results, strict=True)})
-    return found
+        estimates.update({name: ScoreEstimate.from_run(result) for name, result in zip(group, results, strict=True)})
+    return estimates
 
 
 def _estimate_rows(
@@ -171,34 +171,40 @@ def _estimate_rows(
 
     A single run is tested as such, but against a baseline of several seeds not at all.
     """
-    known, base = metric_statistics.comparable, comparison.baseline
-    measured = {row.name: by_run[row.runs[0].name] for row in comparison.rows if row.runs[0].name in by_run}
-    measured = {row.name: measured[row.name] for row in comparison.rows if row.name in measured and len(row.runs) == 1}
+    comparable, base = metric_statistics.comparable, comparison.baseline
+    estimates = {row.name: by_run[row.runs[0].name] for row in comparison.rows if row.runs[0].name in by_run}
+    estimates = {
+        row.name: estimates[row.name] for row in comparison.rows if row.name in estimates and len(row.runs) == 1
+    }
     if len(base.runs) > 1:  # what was tested is the difference from one of its seeds
-        measured = {name: replace(each, versus=None) for name, each in measured.items()}
+        estimates = {name: replace(each, versus=None) for name, each in estimates.items()}
     rows = [base, *(row for row in comparison.rows if row is not base)]
     remarks = [MetricNote(row.name, metric, MISSING_SEEDS_REASON) for row in rows if row.runs_without(f"test.{metric}")]
-    complete = [row for row in rows if all(run.name in known for run in row.runs)]
-    others = [row.name for row in complete if row is not base]
-    if any(len(each) == 1 for each in known.values()):
-        remarks += [MetricNote(name, metric, ONE_SEGMENT_REASON) for name in others]
+    complete = [row for row in rows if all(run.name in comparable for run in row.runs)]
+    row_names = [row.name for row in complete if row is not base]
+    if any(len(each) == 1 for each in comparable.values()):
+        remarks += [MetricNote(name, metric, ONE_SEGMENT_REASON) for name in row_names]
     elif base not in complete:
-        whole = [row for row in rows if row is not base and not row.runs_without(f"test.{metric}")]
+        complete_rows = [row for row in rows if row is not base and not row.runs_without(f"test.{metric}")]
         remarks += [
             MetricNote(row.name, metric, BASELINE_MISSING_SEEDS_REASON)
-            for row in whole
+            for row in complete_rows
             if base.runs_without(f"test.{metric}")
         ]
     elif any(len(row.runs) > 1 for row in complete):
-        results = compare_recipes([[known[run.name] for run in row.runs] for row in complete])
+        results = compare_recipes([[comparable[run.name] for run in row.runs] for row in complete])
         for row, result in zip(complete, results, strict=True):
             if len(row.runs) > 1:
-                measured[row.name] = ScoreEstimate.from_seeds(result)
-        few = len(next(iter(known.values()))) < MIN_SEGMENTS
+                estimates[row.name] = ScoreEstimate.from_seeds(result)
+        few = len(next(iter(comparable.values()))) < MIN_SEGMENTS
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
-        why = {name: ONE_SEED_REASON if name in singles or not few else TOO_FEW_SEGMENTS_REASON for name in others}
-        remarks += [MetricNote(name, metric, why[name]) for name in others if measured[name].versus is None]
-    return _correct_p_values({row.name: measured[row.name] for row in comparison.rows if row.name in measured}), remarks
+        reasons = {
+            name: ONE_SEED_REASON if name in singles or not few else TOO_FEW_SEGMENTS_REASON for name in row_names
+        }
+        remarks += [MetricNote(name, metric, reasons[name]) for name in row_names if estimates[name].versus is None]
+    return _correct_p_values(
+        {row.name: estimates[row.name] for row in comparison.rows if row.name in estimates}
+    ), remarks
 
 
 def _correct_p_values(estimates: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
@@ -214,12 +220,12 @@ def _no_interval_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> l
     noted_reasons = [(name, each.no_interval_reason, "no interval") for name, each in estimates.items()]
     # with several seeds ± is their deviation, and no interval
     noted_reasons = [each for each in noted_reasons if each[1] != SEVERAL_SEEDS_REASON]
-    for name, each in estimates.items():
-        if each.versus is not None and each.versus.no_interval_reason not in (
-            each.no_interval_reason,
+    for name, estimate in estimates.items():
+        if estimate.versus is not None and estimate.versus.no_interval_reason not in (
+            estimate.no_interval_reason,
             IDENTICAL_DRAWS_REASON,
         ):
-            noted_reasons.append((name, each.versus.no_interval_reason, "no interval of the difference"))
+            noted_reasons.append((name, estimate.versus.no_interval_reason, "no interval of the difference"))
     return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in noted_reasons if reason is not None]
 
 
@@ -230,7 +236,9 @@ def _contradiction_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) ->
     a third of the other) it may matter though their scores are equally good.
     """
     tests = {
-        name: each.versus for name, each in estimates.items() if each.versus is not None and each.versus.is_significant
+        name: estimate.versus
+        for name, estimate in estimates.items()
+        if estimate.versus is not None and estimate.versus.is_significant
     }
     ends = {name: (test.low, test.high) for name, test in tests.items()}
     return [
@@ -255,9 +263,9 @@ def _tie_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[Metr
 def _format_notes(remarks: Sequence[MetricNote]) -> list[str]:
     """The notes on metrics that are not tested, or not sure, in words: for each reason the metrics and the systems."""
     metrics: dict[tuple[str, str], list[str]] = {}
-    for each in remarks:
-        metrics.setdefault((each.system, each.note), []).append(each.metric)
+    for note in remarks:
+        metrics.setdefault((note.system, note.note), []).append(note.metric)
     systems: dict[tuple[str, str], list[str]] = {}
-    for (system, why), names in metrics.items():
-        systems.setdefault((", ".join(names), why), []).append(system)
+    for (system, reason), names in metrics.items():
+        systems.setdefault((", ".join(names), reason), []).append(system)
     return [f"{', '.join(names)}: {metric}: {why}" for (metric, why), names in systems.items()]

@@ -63,32 +63,34 @@ def score_files(
         for warning in hypothesis_warnings(given_texts, columns[0]):
             reporter.warn(f"{name}: {warning}")
     coverage = coverage_reasons(columns, evaluation)
-    without = {
+    skip_reasons = {
         name: {**coverage, **too_long_reasons(given_texts, columns, evaluation)}
         for name, given_texts in hypotheses.items()
     }
-    counted = [
-        each
-        for each in SACREBLEU_METRICS
-        if each in evaluation.metrics and not any(each in why for why in without.values())
+    metrics = [
+        metric
+        for metric in SACREBLEU_METRICS
+        if metric in evaluation.metrics and not any(metric in reasons for reasons in skip_reasons.values())
     ]
-    scored = []
-    with reporter.bar("scoring", len(counted) + len(outputs), "parts") as bar:
+    results = []
+    with reporter.bar("scoring", len(metrics) + len(outputs), "parts") as bar:
         count_segments(
             list(hypotheses.values()),
             columns,
-            evaluation.model_copy(update={"metrics": counted}),
+            evaluation.model_copy(update={"metrics": metrics}),
             lambda metric: bar.advance(1, metric),
         )
-        for each in outputs:
-            segments = Segments(references[0].name, lines.get("source"), hypotheses[each.name], columns)
-            fingerprint = Input.from_file(files[each.name]).fingerprint
-            manifest = _placeholder_manifest(each.path, fingerprint)
-            scored.append(
-                _score_output(each.name, segments, manifest, texts_signature, evaluation, without[each.name], reporter)
+        for output in outputs:
+            segments = Segments(references[0].name, lines.get("source"), hypotheses[output.name], columns)
+            fingerprint = Input.from_file(files[output.name]).fingerprint
+            manifest = _placeholder_manifest(output.path, fingerprint)
+            results.append(
+                _score_output(
+                    output.name, segments, manifest, texts_signature, evaluation, skip_reasons[output.name], reporter
+                )
             )
-            bar.advance(1, each.name)
-    return scored
+            bar.advance(1, output.name)
+    return results
 
 
 def _score_output(
@@ -102,33 +104,35 @@ def _score_output(
 ) -> tuple[RunSummary, System]:
     """An output's scores; `texts` is what signatures say of the files, `reasons` those of metrics not to compute."""
     columns = segments.references
-    without: dict[str, str] = {metric: reasons[metric] for metric in evaluation.metrics if metric in reasons}
-    notes = [f"{metric} is not computed: {why}" for metric, why in without.items()]
-    scores = score_texts(segments.hypotheses, columns, evaluation, without=without)
+    skip_reasons: dict[str, str] = {metric: reasons[metric] for metric in evaluation.metrics if metric in reasons}
+    notes = [f"{metric} is not computed: {reason}" for metric, reason in skip_reasons.items()]
+    scores = score_texts(segments.hypotheses, columns, evaluation, skip_reasons=skip_reasons)
     external = external_scores(evaluation.external, name, segments.sources, segments.hypotheses, columns, reporter)
-    notes += [f"{metric} {why}" for metric, why in external.missing.items()]
+    notes += [f"{metric} {reason}" for metric, reason in external.missing.items()]
     figures = {
         f"test.{metric}": replace(score, signature=f"{score.signature}|{texts}")
         for metric, score in {**scores, **external.scores}.items()
     }
-    noted = [
+    segment_values = [
         SegmentValues(None, None, None, {metric: float(numbers[row]) for metric, numbers in external.numbers.items()})
         for row in range(len(segments.hypotheses) if external.numbers else 0)
     ]
     run = RunSummary(name, manifest, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
     test_fingerprint = texts_fingerprint(columns[0], segments.identifying_sources)
     test = segments.name
-    return run, System(name, {test: segments}, {test: noted} if noted else {}, test, test_fingerprint, evaluation)
+    return run, System(
+        name, {test: segments}, {test: segment_values} if segment_values else {}, test, test_fingerprint, evaluation
+    )
 
 
 def _hypotheses_file(output: SystemOutput) -> Path:
     """The file of an output's hypotheses, of a folder of scores verified."""
     if not output.is_folder:
         return output.path
-    made = open_artifact(output.path, "evaluate")
-    if "hypotheses.txt" not in made.files:
+    manifest = open_artifact(output.path, "evaluate")
+    if "hypotheses.txt" not in manifest.files:
         raise DataError("has no hypotheses.txt: remove the folder and run `tfm evaluate` again", file=output.path)
-    return made.folder / "hypotheses.txt"
+    return manifest.folder / "hypotheses.txt"
 
 
 def read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
@@ -137,14 +141,15 @@ def read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
     fingerprints, figures, (first, *_), texts = content
     name = first.name
     texts_signature = "|".join(
-        f"{label.removesuffix('_1')}:{each.fingerprint[:12]}"
-        for label, each in sorted(
+        f"{label.removesuffix('_1')}:{file.fingerprint[:12]}"
+        for label, file in sorted(
             manifest.inputs.items(), key=lambda entry: (entry[0] != "source", len(entry[0]), entry[0])
         )
         if label == "source" or label.startswith("reference")
     )
     scores = {
-        f"test.{n}": replace(each, signature=f"{each.signature}|{texts_signature}") for n, each in first.scores.items()
+        f"test.{n}": replace(score, signature=f"{score.signature}|{texts_signature}")
+        for n, score in first.scores.items()
     }
     segments = Segments(name, texts.get("source"), texts["hypotheses"], [texts[n] for n in texts if "reference" in n])
     try:
@@ -158,9 +163,9 @@ def read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
 
 
 def _read_scores(manifest: Manifest) -> Any:
-    shown = manifest.path / "scores.json"
-    with raise_scores_file_errors(shown, again="score again"):
-        evaluations = evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=shown))
+    path = manifest.path / "scores.json"
+    with raise_scores_file_errors(path, again="score again"):
+        evaluations = evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=path))
     return manifest, (*read_test_scores(manifest), evaluations, read_texts_of_scores(manifest))
 
 

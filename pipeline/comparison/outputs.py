@@ -93,13 +93,13 @@ def compare_outputs(
     if base is None:
         raise RecipeError(f"--baseline {baseline}: the outputs are {', '.join(each.name for each in outputs)}")
     if references:
-        scored = score_files(outputs, source, references, evaluation, reporter)
+        results = score_files(outputs, source, references, evaluation, reporter)
     else:
-        if alone := next((each for each in outputs if not each.is_folder), None):
-            raise RecipeError(f"{alone.path}: there is no reference to score it against: give --reference FILE")
-        scored = [read_scored_folder(each) for each in outputs]
-        evaluation = scored[0][1].evaluation
-    runs, systems = [run for run, _ in scored], {system.name: system for _, system in scored}
+        if file_output := next((each for each in outputs if not each.is_folder), None):
+            raise RecipeError(f"{file_output.path}: there is no reference to score it against: give --reference FILE")
+        results = [read_scored_folder(each) for each in outputs]
+        evaluation = results[0][1].evaluation
+    runs, systems = [run for run, _ in results], {system.name: system for _, system in results}
     base_run = next(run for run in runs if run.name == base)
     rows, order = one_row_per_run(runs), None
     if sort is not None:
@@ -110,8 +110,8 @@ def compare_outputs(
         for figure in run.figures:
             reference_runs.setdefault(figure, run)
     base_row = next(row for row in rows if base_run in row.runs)
-    found = Comparison(rows, base_row, reference_runs, {run.name: {} for run in runs}, order)
-    return OutputComparison(found, systems, evaluation)
+    comparison = Comparison(rows, base_row, reference_runs, {run.name: {} for run in runs}, order)
+    return OutputComparison(comparison, systems, evaluation)
 
 
 def record_test_set_usage(
@@ -138,12 +138,12 @@ def record_test_set_usage(
         model, name = (run.model.fingerprint, run.name) if looker is None else (looker.model, looker.run)
         look = LedgerEntry(system.test_fingerprint, system.main, model, name, "files", seen=run.model.fingerprint)
         roots.setdefault(root, []).append(look)
-    looked = []
+    usages = []
     for root, entries in roots.items():
         append_entries(root, entries, reporter)
-        known = tuple(select_entries(read_ledger(root) or entries, entries[0].texts))
-        looked.append(TestSetUsage(entries[0].test, root, known or tuple(entries)))
-    return looked
+        entries_of_texts = tuple(select_entries(read_ledger(root) or entries, entries[0].texts))
+        usages.append(TestSetUsage(entries[0].test, root, entries_of_texts or tuple(entries)))
+    return usages
 
 
 def _has_system_name(path: Path) -> bool:

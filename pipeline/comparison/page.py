@@ -84,8 +84,8 @@ def comparison_page(
     if tests := difference_columns(comparison, tested, metrics):
         tables[f"Is the difference from {comparison.baseline.name} real?"] = tests
     rows = [comparison.baseline, *(row for row in comparison.rows if row is not comparison.baseline)]
-    said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
-    differences = find_differences(said, comparison.baseline.runs[0], reporter)
+    systems = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
+    differences = find_differences(systems, comparison.baseline.runs[0], reporter)
     sentences = [
         *legend_sentences(comparison, tested, metrics, main_columns),
         *agreement_legend(comparison, tested, metrics),
@@ -122,8 +122,8 @@ def render_page(
         table = scrollable_table(name, heads, list(zip(*cells, strict=True)), has_row_names=True)
         parts += [f"<h2>{escape_html(name)}</h2>", table]
     parts += [html_list(sentences), "<h2>Notes</h2>" if notes else "", html_list(notes)]
-    for each in differences:
-        parts += test_set_section(each)
+    for test_differences in differences:
+        parts += test_set_section(test_differences)
     return frame_page(title, "\n".join(part for part in parts if part), style=PAGE_STYLE)
 
 
@@ -139,10 +139,10 @@ def score_interval_columns(comparison: Comparison, tested: SignificanceResults, 
         The columns; none if no score is known by segment.
     """
     rows = [
-        (metric_heading(comparison, metric), make_number_formatter(comparison, metric), row_name(row), measured)
+        (metric_heading(comparison, metric), make_number_formatter(comparison, metric), row_name(row), estimate)
         for metric in metrics
         for row in comparison.rows
-        if (measured := tested.rows.get(metric, {}).get(row.name)) is not None
+        if (estimate := tested.rows.get(metric, {}).get(row.name)) is not None
     ]
     columns = [
         Column("run", [Cell(name) for _, _, name, _ in rows], numeric=False),

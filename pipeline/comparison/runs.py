@@ -51,8 +51,8 @@ class Comparison:
     @property
     def main_test_metrics(self) -> list[str]:
         """The metrics of test sets that stand in a table."""
-        known = [TASK_SPECS[task] for task in dict.fromkeys(run.task for run in self.runs) if task in TASK_SPECS]
-        return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
+        specs = [TASK_SPECS[task] for task in dict.fromkeys(run.task for run in self.runs) if task in TASK_SPECS]
+        return list(dict.fromkeys(f"test.{name}" for spec in specs for name in spec.figures))
 
     def is_comparable(self, run: RunSummary, name: str) -> bool:
         """Whether a figure of the run can be compared with that of the baseline."""
@@ -75,24 +75,24 @@ class Comparison:
         remarks += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
         remarks += duplicate_seed_reasons(self.runs)
         for row in self.rows:
-            without: dict[str, list[str]] = {}
+            runs_without: dict[str, list[str]] = {}
             for name in dict.fromkeys(name for run in row.runs for name in run.figures):
-                if lacking := row.runs_without(name):
-                    without.setdefault(format_names(lacking), []).append(name)
+                if run_names := row.runs_without(name):
+                    runs_without.setdefault(format_names(run_names), []).append(name)
                 if (reason := row.no_mean_reason(name)) is not None:
                     remarks.append(f"{row.name}: {name}: {reason}")
             remarks += [
-                f"{row.name}: {', '.join(names)}: the mean is without {runs}" for runs, names in without.items()
+                f"{row.name}: {', '.join(names)}: the mean is without {runs}" for runs, names in runs_without.items()
             ]
         for run in self.runs:
             reasons: dict[tuple[str, str], list[str]] = {}
             for name in run.figures:
                 if not self.is_comparable(run, name):
-                    other = self.reference_runs[name]
+                    reference_run = self.reference_runs[name]
                     reason = describe_signature_difference(
-                        _comparable_signature(name, run), _comparable_signature(name, other)
+                        _comparable_signature(name, run), _comparable_signature(name, reference_run)
                     )
-                    reasons.setdefault((other.name, reason), []).append(name)
+                    reasons.setdefault((reference_run.name, reason), []).append(name)
             remarks += [
                 f"{run.name}: {', '.join(n)}: not comparable with {o}: {reason}" for (o, reason), n in reasons.items()
             ]
@@ -132,8 +132,8 @@ def compare_runs(
         for path, name in zip(paths, names, strict=True)
     ]
     if test is not None and not any(name.startswith("test.") for run in runs for name in run.figures):
-        why = "; ".join(f"{run.name} {note}" for run in runs for note in run.notes)
-        raise RecipeError(f"--test {test}: no run was scored on it" + (f": {why}" if why else ""))
+        notes = "; ".join(f"{run.name} {note}" for run in runs for note in run.notes)
+        raise RecipeError(f"--test {test}: no run was scored on it" + (f": {notes}" if notes else ""))
     base = next(
         run
         for run, path in zip(runs, paths, strict=True)
@@ -179,9 +179,9 @@ def _real_path(folder: Path) -> str:
 
 def match_metric_name(text: str, names: Sequence[str]) -> str:
     """The figure of a name: its whole name or, without the part before the dot, one of validation first."""
-    for wanted in (text, f"valid.{text}", f"test.{text}"):
-        if wanted in names:
-            return wanted
+    for name in (text, f"valid.{text}", f"test.{text}"):
+        if name in names:
+            return name
     raise RecipeError(f"--sort {text}: these runs have {', '.join(names)}")
 
 

@@ -23,7 +23,7 @@ SCORE_TOLERANCE = 1e-6
 
 def check_scores_match_texts(
     manifest: Manifest,
-    scored: Evaluation,
+    evaluation: Evaluation,
     segments: Segments,
     figures: Mapping[str, Sequence[SegmentValues]],
     config: EvaluationConfig,
@@ -34,7 +34,7 @@ def check_scores_match_texts(
 
     Args:
         manifest: the manifest of the folder.
-        scored: what its scores.json says.
+        evaluation: what its scores.json says.
         segments: the texts in it.
         figures: what its segments.jsonl says, by test set.
         config: the settings of the scores.
@@ -46,29 +46,31 @@ def check_scores_match_texts(
     lines = {name: len(rows) for name, rows in figures.items()}
     if SEGMENTS_FILE not in manifest.files:
         raise DataError(f"is missing: {SCORE_MISMATCH_REMEDY}", file=manifest.path / SEGMENTS_FILE)
-    if lines != {scored.name: num}:
+    if lines != {evaluation.name: num}:
         counts = (
             " and ".join(f"{format_count(count, 'line')} of {name!r:.80}" for name, count in lines.items())
             or "no lines"
         )
-        there = format_count(num, "hypothesis", "hypotheses")
-        problem = f"has {counts}, but the folder has {there} of {scored.name!r:.80}: {SCORE_MISMATCH_REMEDY}"
+        num_texts = format_count(num, "hypothesis", "hypotheses")
+        problem = f"has {counts}, but the folder has {num_texts} of {evaluation.name!r:.80}: {SCORE_MISMATCH_REMEDY}"
         raise DataError(problem, file=manifest.path / SEGMENTS_FILE)
-    if scored.num_segments != num:
-        there = format_count(num, "hypothesis", "hypotheses")
-        problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {there}: {SCORE_MISMATCH_REMEDY}"
+    if evaluation.num_segments != num:
+        num_texts = format_count(num, "hypothesis", "hypotheses")
+        problem = (
+            f"is of {evaluation.num_segments!r:.40} segments, but the folder has {num_texts}: {SCORE_MISMATCH_REMEDY}"
+        )
         raise DataError(problem, file=manifest.path / SCORES_FILE)
     references = segments.references[0]
-    known = {texts_fingerprint(references, segments.identifying_sources), texts_fingerprint(references)}
-    if scored.texts is not None and not any(are_same_texts(scored.texts, each) for each in known):
+    fingerprints = {texts_fingerprint(references, segments.identifying_sources), texts_fingerprint(references)}
+    if evaluation.texts is not None and not any(are_same_texts(evaluation.texts, each) for each in fingerprints):
         raise DataError(
             f"is of other references than reference.txt: {SCORE_MISMATCH_REMEDY}", file=manifest.path / SCORES_FILE
         )
     for name, score in score_texts(segments.hypotheses, segments.references, config).items():
-        given = scored.scores.get(name)
-        if given is None or given.signature != score.signature:
+        saved_score = evaluation.scores.get(name)
+        if saved_score is None or saved_score.signature != score.signature:
             continue
-        if not math.isclose(given.score, score.score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE):
-            difference = f"says {name} {given.score:.4f}, but the texts in the folder have {score.score:.4f}"
+        if not math.isclose(saved_score.score, score.score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE):
+            difference = f"says {name} {saved_score.score:.4f}, but the texts in the folder have {score.score:.4f}"
             problem = f"{difference}: {SCORE_MISMATCH_REMEDY}"
             raise DataError(problem, file=manifest.path / SCORES_FILE)

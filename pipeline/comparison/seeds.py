@@ -30,19 +30,19 @@ class ComparisonRow:
 
     def runs_without(self, figure: str) -> list[str]:
         """The names of the runs that do not have a figure which others of the row have."""
-        without = [run.name for run in self.runs if figure not in run.figures]
-        return without if len(without) < len(self.runs) else []
+        names = [run.name for run in self.runs if figure not in run.figures]
+        return names if len(names) < len(self.runs) else []
 
     def no_mean_reason(self, figure: str) -> str | None:
         """Return the difference between signatures by which a score has no mean over its runs; None if it has."""
         part, _, name = figure.partition(".")
         if part not in SCORE_PREFIXES:
             return None
-        known = [(run, run.figures[figure].signature) for run in self.runs if figure in run.figures]
-        for run, signature in known[1:]:
-            mine, first = (comparable_parts(name, each) for each in (signature, known[0][1]))
-            if mine != first:
-                return f"no mean, as {run.name} has {describe_signature_difference(mine, first)} of {known[0][0].name}"
+        pairs = [(run, run.figures[figure].signature) for run in self.runs if figure in run.figures]
+        for run, signature in pairs[1:]:
+            parts, first = (comparable_parts(name, each) for each in (signature, pairs[0][1]))
+            if parts != first:
+                return f"no mean, as {run.name} has {describe_signature_difference(parts, first)} of {pairs[0][0].name}"
         return None
 
     def mean(self, figure: str) -> float | None:
@@ -63,21 +63,21 @@ def group_by_seed(runs: Sequence[RunSummary]) -> list[ComparisonRow]:
     Runs of the same seed as well measure nothing of chance, and stay apart. A row is called NAME where its runs are
     NAME-SEED, as `tfm run --seeds` names them; else by the names of them all.
     """
-    alike: dict[str, list[RunSummary]] = {}
+    runs_by_config: dict[str, list[RunSummary]] = {}
     for run in runs:
-        alike.setdefault(_config_digest(run), []).append(run)
+        runs_by_config.setdefault(_config_digest(run), []).append(run)
     groups: list[list[RunSummary]] = []
-    for group in alike.values():
+    for group in runs_by_config.values():
         seeds = {run.model.seed for run in group}
         groups += [group] if len(seeds) == len(group) else [[run] for run in group]
-    place = {run.name: number for number, run in enumerate(runs)}
-    groups.sort(key=lambda group: place[group[0].name])
+    positions = {run.name: number for number, run in enumerate(runs)}
+    groups.sort(key=lambda group: positions[group[0].name])
     stems = [_common_stem(group) for group in groups]
-    taken = [run.name for run in runs]
+    names = [run.name for run in runs]
     return [
         ComparisonRow(
             stem
-            if stem is not None and stems.count(stem) == 1 and stem not in taken
+            if stem is not None and stems.count(stem) == 1 and stem not in names
             else ", ".join(run.name for run in group),
             group,
         )
@@ -87,16 +87,16 @@ def group_by_seed(runs: Sequence[RunSummary]) -> list[ComparisonRow]:
 
 def duplicate_seed_reasons(runs: Sequence[RunSummary]) -> list[str]:
     """Return the reasons why runs that differ in their seed share no row: some have the same seed."""
-    alike: dict[str, list[RunSummary]] = {}
+    runs_by_config: dict[str, list[RunSummary]] = {}
     for run in runs:
-        alike.setdefault(_config_digest(run), []).append(run)
+        runs_by_config.setdefault(_config_digest(run), []).append(run)
     reasons = []
-    for group in alike.values():
+    for group in runs_by_config.values():
         seeds = [run.model.seed for run in group]
-        twice = [run.name for run in group if seeds.count(run.model.seed) > 1]
-        if twice and len({*seeds}) > 1:
+        names = [run.name for run in group if seeds.count(run.model.seed) > 1]
+        if names and len({*seeds}) > 1:
             reasons.append(
-                f"{', '.join(twice)} have the same settings and the same seed, and are no two samples: all runs of "
+                f"{', '.join(names)} have the same settings and the same seed, and are no two samples: all runs of "
                 "this recipe are shown apart, without a mean over seeds; leave out all but one"
             )
     return reasons

@@ -12,8 +12,8 @@ gives, or gives too many of."""
 
 def comparable_parts(figure: str, signature: str) -> tuple[str, ...]:
     """The parts of a figure's signature that must agree where it is compared."""
-    said = HYPOTHESIS_SIGNATURE_PARTS.get(figure)
-    parts = tuple(part for part in signature.split("|") if part.partition(":")[0] != said)
+    excluded_key = HYPOTHESIS_SIGNATURE_PARTS.get(figure)
+    parts = tuple(part for part in signature.split("|") if part.partition(":")[0] != excluded_key)
     if figure not in LANGUAGE_MODEL_METRICS:
         return parts
     by_key: dict[str, str] = {}

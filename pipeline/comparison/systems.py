@@ -96,56 +96,64 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     model = open_artifact(run / "model", "train").as_input()
     notes: list[str] = []
     scores, translations = (run / f"{name}{scores_folder_suffix(test)}" for name in ("scores", "translations"))
-    scored, translated = (
+    scores_manifest, translations_manifest = (
         _open_matching_artifact(model, scores, "evaluate"),
         _open_matching_artifact(model, translations, "translate"),
     )
-    known, figures = ({}, {}) if scored is None else read_artifact(scores, read_test_scores, "evaluate")
-    wanted = None if scored is None else scored.inputs.get(translations.name)
-    if translated is not None and wanted is not None and wanted.fingerprint != translated.fingerprint:
+    fingerprints, figures = ({}, {}) if scores_manifest is None else read_artifact(scores, read_test_scores, "evaluate")
+    scores_input = None if scores_manifest is None else scores_manifest.inputs.get(translations.name)
+    if (
+        translations_manifest is not None
+        and scores_input is not None
+        and scores_input.fingerprint != translations_manifest.fingerprint
+    ):
         notes.append(OTHER_TRANSLATIONS_REASON)
-        translated = None
+        translations_manifest = None
     tests = {}
-    if translated is not None:
-        tests = read_artifact(translations, lambda made: _read_translations(made, list(known)), "translate")
+    if translations_manifest is not None:
+        tests = read_artifact(translations, lambda made: _read_translations(made, list(fingerprints)), "translate")
     if not tests and not figures and not notes:
         notes.append(NO_TRANSLATIONS_REASON)
     evaluation = EvaluationConfig()
-    if scored is not None:
+    if scores_manifest is not None:
         try:
-            evaluation = EvaluationConfig.model_validate(scored.config.get("evaluation", {}))
+            evaluation = EvaluationConfig.model_validate(scores_manifest.config.get("evaluation", {}))
         except ValidationError:
             notes.append(OTHER_VERSION_REASON)
-    for each, segment_values in figures.items():
-        if each in tests and len(segment_values) != len(tests[each].hypotheses):
-            has = f"has {format_count(len(segment_values), 'line')} of {each}, which has {len(tests[each].hypotheses)}"
-            raise DataError(f"{has}: evaluate again", file=scores / SEGMENTS_FILE)
-    main = next(iter(known or tests), None) if test is None else test if test in (known or tests) else None
-    test_fingerprint = None if main is None else known.get(main)
+    for split, segment_values in figures.items():
+        if split in tests and len(segment_values) != len(tests[split].hypotheses):
+            problem = (
+                f"has {format_count(len(segment_values), 'line')} of {split}, which has {len(tests[split].hypotheses)}"
+            )
+            raise DataError(f"{problem}: evaluate again", file=scores / SEGMENTS_FILE)
+    main = (
+        next(iter(fingerprints or tests), None) if test is None else test if test in (fingerprints or tests) else None
+    )
+    test_fingerprint = None if main is None else fingerprints.get(main)
     if test_fingerprint is None and main in tests:
         test_fingerprint = texts_fingerprint(tests[main].references[0], tests[main].identifying_sources)
     return System(name, tests, figures, main, test_fingerprint, evaluation, notes)
 
 
-def text_mismatch(segments: Segments, others: Segments) -> str | None:
+def text_mismatch(segments: Segments, base: Segments) -> str | None:
     """Return the reason why two systems cannot be compared on a test set; None if both were given the same texts.
 
     The reason begins with the name of the test set.
     """
-    if len(segments.hypotheses) != len(others.hypotheses):
-        return f"{segments.name}: {format_count(len(segments.hypotheses), 'segment')}, not {len(others.hypotheses):,}"
-    if len(segments.references) != len(others.references):
+    if len(segments.hypotheses) != len(base.hypotheses):
+        return f"{segments.name}: {format_count(len(segments.hypotheses), 'segment')}, not {len(base.hypotheses):,}"
+    if len(segments.references) != len(base.references):
         count = format_count(len(segments.references), "reference")
-        return f"{segments.name}: {count} a segment, not {len(others.references)}"
-    columns = [("reference", *pair) for pair in zip(segments.references, others.references, strict=True)]
-    if segments.image_contents is not None and others.image_contents is not None:
-        if segments.image_contents != others.image_contents:
+        return f"{segments.name}: {count} a segment, not {len(base.references)}"
+    columns = [("reference", *pair) for pair in zip(segments.references, base.references, strict=True)]
+    if segments.image_contents is not None and base.image_contents is not None:
+        if segments.image_contents != base.image_contents:
             return f"{segments.name}: its images are others"
-    elif segments.sources is not None and others.sources is not None:
-        columns.append(("source", segments.sources, others.sources))
-    for kind, mine, theirs in columns:
-        for line, (text, another) in enumerate(zip(mine, theirs, strict=True), 1):
-            if text != another:
+    elif segments.sources is not None and base.sources is not None:
+        columns.append(("source", segments.sources, base.sources))
+    for kind, column, other_column in columns:
+        for line, (text, other_text) in enumerate(zip(column, other_column, strict=True), 1):
+            if text != other_text:
                 return f"{segments.name}: the {kind} of line {line} is another text"
     return None
 
@@ -154,16 +162,16 @@ def _open_matching_artifact(model: Input, folder: Path, stage: str) -> Manifest 
     """The artifact in a folder that a stage made from this model; None if there is none."""
     if not folder.exists():
         return None
-    made = open_artifact(folder, stage)
-    of = made.inputs.get("model")
-    return made if of is not None and of.fingerprint == model.fingerprint else None
+    manifest = open_artifact(folder, stage)
+    model_input = manifest.inputs.get("model")
+    return manifest if model_input is not None and model_input.fingerprint == model.fingerprint else None
 
 
 def _read_translations(manifest: Manifest, order: Sequence[str]) -> dict[str, Segments]:
     """The test sets in translations/, those of `order` first; texts that were translated from a file have none."""
     ending = ".reference.txt"
-    named = [file.removesuffix(ending) for file in manifest.files if file.endswith(ending)]
-    names = [name for name in named if {f"{name}.txt", f"{name}.source.txt"} <= manifest.files.keys()]
+    candidates = [file.removesuffix(ending) for file in manifest.files if file.endswith(ending)]
+    names = [name for name in candidates if {f"{name}.txt", f"{name}.source.txt"} <= manifest.files.keys()]
     return {
         name: _read_segments(manifest, name)
         for name in sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
@@ -178,36 +186,36 @@ def _read_segments(manifest: Manifest, name: str) -> Segments:
     lines = read_aligned_files({kind: manifest.folder / file for kind, file in files.items()})
     references = [lines[f"reference {each}"] for each in range(1, number)]
     figures = manifest.figures.get(name, {})
-    named, contents = IMAGES_UNIT in figures, figures.get(IMAGE_CONTENTS_KEY)
-    known = contents if isinstance(contents, str) else None
+    has_images, contents = IMAGES_UNIT in figures, figures.get(IMAGE_CONTENTS_KEY)
+    content_key = contents if isinstance(contents, str) else None
     return Segments(
-        name, lines["source"], lines["hypotheses"], references, sources_are_names=named, image_contents=known
+        name, lines["source"], lines["hypotheses"], references, sources_are_names=has_images, image_contents=content_key
     )
 
 
 def read_test_scores(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentValues]]]:
     """Read scores/: the fingerprint of each test set's texts, the main one first, and the noted figures of segments."""
-    shown = manifest.path / "scores.json"
-    with raise_scores_file_errors(shown, again="score again"):
-        content = read_json(manifest.folder / "scores.json", displayed_path=shown)
+    path = manifest.path / "scores.json"
+    with raise_scores_file_errors(path, again="score again"):
+        content = read_json(manifest.folder / "scores.json", displayed_path=path)
         entries = {str(content["split"]): content, **content["others"]}
         texts = {name: entry.get("texts") for name, entry in entries.items()}  # formerly they were not there
-        known = {name: each if isinstance(each, str) else None for name, each in texts.items()}
-    found: dict[str, list[SegmentValues]] = {}
+        fingerprints = {name: each if isinstance(each, str) else None for name, each in texts.items()}
+    values_by_test: dict[str, list[SegmentValues]] = {}
     if SEGMENTS_FILE not in manifest.files:
-        return known, found
+        return fingerprints, values_by_test
     with open(manifest.folder / SEGMENTS_FILE, "rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 entry = json.loads(line)
-                rows = found.setdefault(entry["split"], [])
+                rows = values_by_test.setdefault(entry["split"], [])
                 if entry["line"] != len(rows) + 1:
                     raise ValueError(f"line {len(rows) + 1} of {entry['split']} is missing")
                 rows.append(_parse_segment_values(entry))
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-                shown = manifest.path / SEGMENTS_FILE
-                raise DataError(f"was not written by tfm ({error}); evaluate again", file=shown, line=number) from error
-    return known, found
+                path = manifest.path / SEGMENTS_FILE
+                raise DataError(f"was not written by tfm ({error}); evaluate again", file=path, line=number) from error
+    return fingerprints, values_by_test
 
 
 def _parse_segment_values(entry: Mapping[str, Any]) -> SegmentValues:

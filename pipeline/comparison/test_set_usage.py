@@ -39,25 +39,29 @@ class TestSetUsage:
         return len({look.model for look in self.entries})
 
     def __str__(self) -> str:
-        more = f", and by {', '.join(self.unlisted)}, which the ledger does not have" if self.unlisted else ""
-        return f"{self.test}: this test set was scored {describe_test_uses(self.entries)}{more} ({self.folder})"
+        rest = f", and by {', '.join(self.unlisted)}, which the ledger does not have" if self.unlisted else ""
+        return f"{self.test}: this test set was scored {describe_test_uses(self.entries)}{rest} ({self.folder})"
 
 
 def list_test_set_usages(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list[TestSetUsage]:
     """The looks at the main test sets of some runs, by the ledgers beside their folders; of those that have some."""
-    asked: dict[tuple[Path, str], list[RunSummary]] = {}
+    runs_by_ledger: dict[tuple[Path, str], list[RunSummary]] = {}
     for run in runs:
         system = systems.get(run.name)
         if run.folder is not None and system is not None and system.main and system.test_fingerprint:
             root, texts = Path(os.path.abspath(run.folder)).parent, system.test_fingerprint
-            place = next((each for each in asked if each[0] == root and are_same_texts(each[1], texts)), (root, texts))
-            asked.setdefault(place, []).append(run)
-    found = []
-    for (root, texts), together in asked.items():
-        if entries := tuple(select_entries(read_ledger(root), texts)):
-            scored = [run for run in together if any(name.startswith("test.") for name in run.figures)]
-            unlisted = tuple(
-                run.name for run in scored if not has_entry(entries, run.model.fingerprint, run_name(run.model.path))
+            key = next(
+                (each for each in runs_by_ledger if each[0] == root and are_same_texts(each[1], texts)), (root, texts)
             )
-            found.append(TestSetUsage(systems[together[0].name].main or "", root, entries, unlisted))
-    return found
+            runs_by_ledger.setdefault(key, []).append(run)
+    usages = []
+    for (root, texts), members in runs_by_ledger.items():
+        if entries := tuple(select_entries(read_ledger(root), texts)):
+            scored_runs = [run for run in members if any(name.startswith("test.") for name in run.figures)]
+            unlisted = tuple(
+                run.name
+                for run in scored_runs
+                if not has_entry(entries, run.model.fingerprint, run_name(run.model.path))
+            )
+            usages.append(TestSetUsage(systems[members[0].name].main or "", root, entries, unlisted))
+    return usages

@@ -25,18 +25,18 @@ def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = F
     answers: list[Answer] = []
     came_from: dict[str, Path] = {}
     for file in files:
-        found = list(_read_answers(campaign, file))
-        if not found:
+        file_answers = list(_read_answers(campaign, file))
+        if not file_answers:
             raise DataError("holds no answer", file=file)
-        for name in dict.fromkeys(answer.judge for answer in found):
+        for name in dict.fromkeys(answer.judge for answer in file_answers):
             if name in came_from:
                 raise DataError(f"answers for {name}, for whom {came_from[name]} answers too", file=file)
             came_from[name] = file
-        answers += found
-    left = {} if partial else missing_items(campaign, answers)
-    for name, items in left.items():
-        more = f" and {len(items) - 1} more" if items[1:] else ""
-        raise DataError(f"{name} has not answered item {items[0]}{more}", file=came_from[name])
+        answers += file_answers
+    missing = {} if partial else missing_items(campaign, answers)
+    for name, items in missing.items():
+        rest = f" and {len(items) - 1} more" if items[1:] else ""
+        raise DataError(f"{name} has not answered item {items[0]}{rest}", file=came_from[name])
     judges = [judge for judge in campaign.judges if judge.name in came_from]
     return answers + [tie for judge in judges for tie in make_tie_answers(campaign, judge)]
 
@@ -93,12 +93,12 @@ def _read_page_answers(campaign: Campaign, text: str) -> Iterator[Answer]:
             f"{quote_value(content.get('judge'))} is not one of the campaign's "
             f"{format_count(len(campaign.judges), 'judge')}"
         )
-    seen: set[object] = set()
-    for number, each in enumerate(content["answers"], 1):
-        if not isinstance(each, dict) or not {"item", "answer"} <= each.keys():
+    item_ids: set[object] = set()
+    for number, entry in enumerate(content["answers"], 1):
+        if not isinstance(entry, dict) or not {"item", "answer"} <= entry.keys():
             raise ValueError(f"answer {number} has no item and answer")
-        answer = parse_answer(campaign, judge, each["item"], each["answer"], each.get("seconds"))
-        if answer.item.id in seen:
+        answer = parse_answer(campaign, judge, entry["item"], entry["answer"], entry.get("seconds"))
+        if answer.item.id in item_ids:
             raise ValueError(f"item {answer.item.id}: answered twice")
-        seen.add(answer.item.id)
+        item_ids.add(answer.item.id)
         yield answer

@@ -70,9 +70,9 @@ def list_preferences(answers: Sequence[Answer], systems: Sequence[str]) -> list[
 
 def _shown_and_preferred_systems(answer: Answer, systems: Sequence[str]) -> tuple[list[str], list[str]]:
     """The systems shown, in the order of `systems`, and those preferred."""
-    shown = {each.system: each.label for each in answer.item.shown}
-    ordered = [system for system in systems if system in shown]
-    return ordered, [system for system in ordered if shown[system] in answer.best]
+    labels = {each.system: each.label for each in answer.item.shown}
+    names = [system for system in systems if system in labels]
+    return names, [system for system in names if labels[system] in answer.best]
 
 
 PAIR_SEPARATOR = "\t"
@@ -85,14 +85,19 @@ def preferences_as_judgments(preferences: Sequence[Preference]) -> list[Judgment
     Which system of a pair comes first is a coin for each segment, the same for all judges (a hash). In one fixed order
     a clearly better system would have a 1 almost everywhere, and judges who agree on it a correlation near 0.
     """
-    found = []
-    for each in preferences:
-        turned = crc32(f"{each.segment}\t{each.first}\t{each.second}".encode()) % 2
-        pair = (each.second, each.first) if turned else (each.first, each.second)
-        found.append(
-            Judgment(each.judge, each.segment, PAIR_SEPARATOR.join(pair), 1 - each.wins if turned else each.wins)
+    judgments = []
+    for preference in preferences:
+        is_reversed = crc32(f"{preference.segment}\t{preference.first}\t{preference.second}".encode()) % 2
+        pair = (preference.second, preference.first) if is_reversed else (preference.first, preference.second)
+        judgments.append(
+            Judgment(
+                preference.judge,
+                preference.segment,
+                PAIR_SEPARATOR.join(pair),
+                1 - preference.wins if is_reversed else preference.wins,
+            )
         )
-    return found
+    return judgments
 
 
 def choice_judgments(kind: CampaignKind, answers: Sequence[Answer], systems: Sequence[str]) -> list[Judgment]:
@@ -100,58 +105,63 @@ def choice_judgments(kind: CampaignKind, answers: Sequence[Answer], systems: Seq
 
     For pairs these are `preferences_as_judgments`; for the best, 1 for a system that is among them, 0 for another.
     """
-    seen = [answer for answer in answers if answer.shown and answer.item.is_counted]
+    shown_answers = [answer for answer in answers if answer.shown and answer.item.is_counted]
     if kind == "pairwise":
-        return preferences_as_judgments(list_preferences(seen, systems))
-    found = []
-    for answer in seen:
-        shown, best = _shown_and_preferred_systems(answer, systems)
+        return preferences_as_judgments(list_preferences(shown_answers, systems))
+    judgments = []
+    for answer in shown_answers:
+        names, best = _shown_and_preferred_systems(answer, systems)
         segment = segment_name(answer.item)
-        found += [Judgment(answer.judge, segment, system, float(system in best)) for system in shown]
-    return found
+        judgments += [Judgment(answer.judge, segment, system, float(system in best)) for system in names]
+    return judgments
 
 
 def judge_stats(campaign: Campaign, answers: Sequence[Answer]) -> list[JudgeStats]:
     """How each judge who answered worked, in the campaign's order."""
-    found = []
+    stats = []
     for judge in campaign.judges:
-        own = {answer.item.id: answer for answer in answers if answer.judge == judge.name and answer.shown}
-        if own:
-            found.append(
+        answers_by_item = {answer.item.id: answer for answer in answers if answer.judge == judge.name and answer.shown}
+        if answers_by_item:
+            stats.append(
                 JudgeStats(
                     judge.name,
                     num_items=len(judge.items),
-                    num_answered=len(own),
+                    num_answered=len(answers_by_item),
                     checks=[
                         answer.passed_attention_check
-                        for answer in own.values()
+                        for answer in answers_by_item.values()
                         if answer.passed_attention_check is not None
                     ],
-                    repeats=list(_repeat_agreements(campaign.kind, own)),
-                    seconds=[answer.seconds for answer in own.values() if answer.seconds is not None],
+                    repeats=list(_repeat_agreements(campaign.kind, answers_by_item)),
+                    seconds=[answer.seconds for answer in answers_by_item.values() if answer.seconds is not None],
                     answers=[
-                        text for answer in own.values() if answer.item.is_counted for text in _click_sequence(answer)
+                        text
+                        for answer in answers_by_item.values()
+                        if answer.item.is_counted
+                        for text in _click_sequence(answer)
                     ],
                     num_ties=len(judge.ties),
                 )
             )
-    return found
+    return stats
 
 
 def _repeat_agreements(kind: CampaignKind, answers_of_judge: Mapping[str, Answer]) -> Iterator[bool]:
     """For each text rated twice, or each preference asked twice, whether the two answers are alike."""
     for answer in answers_of_judge.values():
-        before = answers_of_judge.get(answer.item.repeat_of or "")
-        if before is None:
+        first_answer = answers_of_judge.get(answer.item.repeat_of or "")
+        if first_answer is None:
             continue
         if kind in ("pairwise", "best"):
-            yield _preferred_labels(answer) == _preferred_labels(before)
+            yield _preferred_labels(answer) == _preferred_labels(first_answer)
             continue
-        now, then = (
-            {a.item.texts_by_label[label].system: r for label, r in a.ratings.items()} for a in (answer, before)
+        ratings, first_ratings = (
+            {a.item.texts_by_label[label].system: r for label, r in a.ratings.items()} for a in (answer, first_answer)
         )
-        for system in now.keys() & then.keys():
-            pairs = [(now[system].scores[scale], then[system].scores[scale]) for scale in SCALE_RANGES[kind]]
+        for system in ratings.keys() & first_ratings.keys():
+            pairs = [
+                (ratings[system].scores[scale], first_ratings[system].scores[scale]) for scale in SCALE_RANGES[kind]
+            ]
             yield all(abs(one - other) <= AGREEMENT_TOLERANCE[kind] for one, other in pairs)
 
 

@@ -65,9 +65,9 @@ class Answer:
 
 
 def _is_low_rating(rating: Rating) -> bool:
-    scale, given = next(iter(rating.scores.items()))
+    scale, value = next(iter(rating.scores.items()))
     low, high = next(scales[scale] for scales in SCALE_RANGES.values() if scale in scales)
-    return given < (low + high) / 2
+    return value < (low + high) / 2
 
 
 def parse_answer(campaign: Campaign, judge: Judge, item_id: object, content: object, seconds: object = None) -> Answer:
@@ -96,14 +96,14 @@ def make_tie_answers(campaign: Campaign, judge: Judge) -> list[Answer]:
 
 def missing_items(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[str]]:
     """The items that each judge who answered anything has left out, in the order shown; only judges with any."""
-    given = {(answer.judge, answer.item.id) for answer in answers}
+    answered = {(answer.judge, answer.item.id) for answer in answers}
     names = {answer.judge for answer in answers}
-    left = {
-        judge.name: [item for item in judge.items if (judge.name, item) not in given]
+    missing = {
+        judge.name: [item for item in judge.items if (judge.name, item) not in answered]
         for judge in campaign.judges
         if judge.name in names
     }
-    return {name: items for name, items in left.items() if items}
+    return {name: items for name, items in missing.items() if items}
 
 
 def sort_answers(campaign: Campaign, answers: Sequence[Answer]) -> list[Answer]:
@@ -114,20 +114,22 @@ def sort_answers(campaign: Campaign, answers: Sequence[Answer]) -> list[Answer]:
 
 
 def _parse_ratings(campaign: Campaign, item: CampaignItem, content: object) -> dict[str, Rating]:
-    given = _check_json_object(content, "answer")
-    check_names(given, item.texts_by_label, "label")
+    ratings = _check_json_object(content, "answer")
+    check_names(ratings, item.texts_by_label, "label")
     return {
-        label: _parse_rating(campaign, given[label], label, item.texts_by_label[label].text)
+        label: _parse_rating(campaign, ratings[label], label, item.texts_by_label[label].text)
         for label in item.texts_by_label
     }
 
 
 def _parse_rating(campaign: Campaign, content: object, label: str, text: str) -> Rating:
-    given, scales = dict(_check_json_object(content, label)), SCALE_RANGES[campaign.kind]
-    spans = given.pop("spans", []) if campaign.kind == "esa" else []
-    check_names(given, scales, f"{label}: scale")
-    whole = campaign.kind == "likert"
-    scores = {name: _check_number(given[name], f"{label}: {name}", *ends, whole=whole) for name, ends in scales.items()}
+    fields, scales = dict(_check_json_object(content, label)), SCALE_RANGES[campaign.kind]
+    spans = fields.pop("spans", []) if campaign.kind == "esa" else []
+    check_names(fields, scales, f"{label}: scale")
+    is_whole = campaign.kind == "likert"
+    scores = {
+        name: _check_number(fields[name], f"{label}: {name}", *ends, whole=is_whole) for name, ends in scales.items()
+    }
     if not isinstance(spans, list):
         raise ValueError(f"{label}: spans: {quote_value(spans)} is no list")
     if len(spans) > MAX_SPANS:
@@ -136,26 +138,26 @@ def _parse_rating(campaign: Campaign, content: object, label: str, text: str) ->
 
 
 def _parse_span(content: object, label: str, length: int) -> ErrorSpan:
-    given = _check_json_object(content, f"{label}: span")
-    check_names(given, ("start", "end", "severity"), f"{label}: key of a span")
-    start = int(_check_number(given["start"], f"{label}: start", 0, length, whole=True))
-    end = int(_check_number(given["end"], f"{label}: end", 0, length, whole=True))
+    fields = _check_json_object(content, f"{label}: span")
+    check_names(fields, ("start", "end", "severity"), f"{label}: key of a span")
+    start = int(_check_number(fields["start"], f"{label}: start", 0, length, whole=True))
+    end = int(_check_number(fields["end"], f"{label}: end", 0, length, whole=True))
     if not (start < end or start == end == length):
         raise ValueError(f"{label}: a span ends at {end}, which is not after its start {start}")
-    severity = next((each for each in SEVERITIES if each == given["severity"]), None)
+    severity = next((each for each in SEVERITIES if each == fields["severity"]), None)
     if severity is None:
-        raise ValueError(f"{label}: severity {quote_value(given['severity'])} is neither minor nor major")
+        raise ValueError(f"{label}: severity {quote_value(fields['severity'])} is neither minor nor major")
     return ErrorSpan(start, end, severity)
 
 
 def _parse_best(campaign: Campaign, item: CampaignItem, content: object) -> frozenset[str]:
     """The labels preferred, and those of the same texts."""
-    given = _check_json_object(content, "answer")
+    fields = _check_json_object(content, "answer")
     key = "preferred" if campaign.kind == "pairwise" else "best"
-    check_names(given, (key,), "key")
-    labels = given[key] if key == "best" else [*item.texts_by_label] if given[key] == TIE_ANSWER else [given[key]]
+    check_names(fields, (key,), "key")
+    labels = fields[key] if key == "best" else [*item.texts_by_label] if fields[key] == TIE_ANSWER else [fields[key]]
     if not isinstance(labels, list) or not labels:
-        raise ValueError(f"{key}: {quote_value(given[key])} is no list of labels")
+        raise ValueError(f"{key}: {quote_value(fields[key])} is no list of labels")
     for label in labels:
         if not isinstance(label, str) or label not in item.texts_by_label:
             raise ValueError(f"{key}: {quote_value(label)} is not one of {', '.join(item.texts_by_label)}")
@@ -186,8 +188,8 @@ def check_names(values: Mapping[str, object], expected: Mapping[str, object] | S
 
 def _check_number(value: object, description: str, low: float, high: float, *, whole: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        shown = f"{value:g}" if isinstance(value, float) else quote_value(value)  # 6, as it was written, not 6.0
-        raise ValueError(f"{description}: {shown} is no number from {low:,} to {high:,}")
+        text = f"{value:g}" if isinstance(value, float) else quote_value(value)  # 6, as it was written, not 6.0
+        raise ValueError(f"{description}: {text} is no number from {low:,} to {high:,}")
     if whole and value != int(value):
         raise ValueError(f"{description}: {quote_value(value)} is no whole number")
     return float(value)

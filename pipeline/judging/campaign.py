@@ -156,27 +156,27 @@ class Campaign(_CampaignModel):
         _check_unique(f"item {item.id}: label", [each.label for each in item.shown])
         if self.kind == "pairwise" and len(item.shown) != 2:
             raise ValueError(f"item {item.id}: a pair has two texts, not {len(item.shown)}")
-        for each in item.shown:
-            if each.system is None and item.check is None:
+        for shown_text in item.shown:
+            if shown_text.system is None and item.check is None:
                 raise ValueError(
-                    f"item {item.id}: label {each.label} has no system, and the item is no attention check"
+                    f"item {item.id}: label {shown_text.label} has no system, and the item is no attention check"
                 )
-            if each.system is not None and each.system not in self.systems:
-                raise ValueError(f"item {item.id}: no such system: {each.system:.60}")
+            if shown_text.system is not None and shown_text.system not in self.systems:
+                raise ValueError(f"item {item.id}: no such system: {shown_text.system:.60}")
         for label in item.check.damaged if item.check else ():
             if label not in item.texts_by_label:
                 raise ValueError(f"item {item.id}: no such label: {label}")
 
     def _check_judge(self, judge: Judge) -> None:
         _check_unique(f"judge {judge.name}: item", judge.items + judge.ties)
-        seen: set[str] = set()
+        earlier_items: set[str] = set()
         for name in judge.items + judge.ties:
             item = self.items_by_id.get(name)
             if item is None:
                 raise ValueError(f"judge {judge.name}: no such item: {name}")
-            if item.repeat_of is not None and item.repeat_of not in seen:
+            if item.repeat_of is not None and item.repeat_of not in earlier_items:
                 raise ValueError(f"judge {judge.name}: {name} repeats {item.repeat_of}, which was not shown before")
-            seen.add(name)
+            earlier_items.add(name)
 
 
 def write_campaign(campaign: Campaign, file: Path) -> None:
@@ -223,8 +223,8 @@ def _check_size(data: bytes) -> None:
 
 
 def _check_unique(description: str, names: tuple[str, ...] | list[str]) -> None:
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in earlier_names:
             raise ValueError(f"{description} {name:.60} occurs twice")
-        seen.add(name)
+        earlier_names.add(name)

@@ -111,15 +111,15 @@ class Findings:
 
 
 def _scale_json(scale: ScaleFindings) -> dict[str, Any]:
-    given = {key: value for key, value in asdict(scale).items() if key not in ("name", "z_scores")}
-    return {**given, "tests": [{**asdict(test), "stands": test.is_significant} for test in scale.tests]}
+    fields = {key: value for key, value in asdict(scale).items() if key not in ("name", "z_scores")}
+    return {**fields, "tests": [{**asdict(test), "stands": test.is_significant} for test in scale.tests]}
 
 
 def _choices_json(choices: ChoiceFindings) -> dict[str, Any]:
-    given = {key: value for key, value in asdict(choices).items() if key != "pairs"}
+    fields = {key: value for key, value in asdict(choices).items() if key != "pairs"}
     systems = [{"rank": each.rank, **asdict(each.strength)} for each in choices.systems]
     return {
-        **given,
+        **fields,
         "systems": systems,
         "tests": [{**asdict(test), "stands": test.is_significant} for test in choices.tests],
     }

@@ -44,25 +44,25 @@ def tables_of_findings(findings: Findings) -> Iterator[FindingsTable]:
 
 def _scale_table(findings: Findings, scale: ScaleFindings) -> FindingsTable:
     """Systems on a scale; of the errors of ESA also how many there are."""
-    more = findings.errors if scale.lower_is_better else {}
-    columns = ["rank", "system", "mean", "95 %", "z", "95 % of z", *more, "segments", "ratings"]
+    error_means = findings.errors if scale.lower_is_better else {}
+    columns = ["rank", "system", "mean", "95 %", "z", "95 % of z", *error_means, "segments", "ratings"]
     rows = [
         [
-            str(each.rank),
-            each.system,
-            _format_number(each.mean.value),
-            _format_estimate_interval(each.mean),
-            _format_number(None if each.z is None else each.z.value),
-            _format_estimate_interval(each.z),
-            *(_format_number(by[each.system].value) for by in more.values()),
-            str(each.mean.num_segments),
-            str(each.num_ratings),
+            str(system.rank),
+            system.system,
+            _format_number(system.mean.value),
+            _format_estimate_interval(system.mean),
+            _format_number(None if system.z is None else system.z.value),
+            _format_estimate_interval(system.z),
+            *(_format_number(means[system.system].value) for means in error_means.values()),
+            str(system.mean.num_segments),
+            str(system.num_ratings),
         ]
-        for each in scale.systems
+        for system in scale.systems
     ]
     ends = SCALE_RANGES[findings.campaign.kind].get(scale.name)
-    about = f"{ends[0]} to {ends[1]}" if ends else "minor 1, major 5; lower is better"
-    return FindingsTable(f"{scale.name} ({about})", columns, rows)
+    scale_range = f"{ends[0]} to {ends[1]}" if ends else "minor 1, major 5; lower is better"
+    return FindingsTable(f"{scale.name} ({scale_range})", columns, rows)
 
 
 def _scale_tests_table(scale: ScaleFindings) -> FindingsTable:
@@ -89,12 +89,19 @@ def _scale_tests_table(scale: ScaleFindings) -> FindingsTable:
 def _choices_table(choices: ChoiceFindings) -> FindingsTable:
     columns = ("rank", "system", "strength", "95 %", "preferred", "won", "tied", "lost")
     rows = []
-    for rank, each in ((each.rank, each.strength) for each in choices.systems):
-        num = each.won + each.tied + each.lost
-        share = f"{100 * (each.won + each.tied / 2) / num:.1f} %" if num else EMPTY_CELL
-        counts = (str(count) for count in (each.won, each.tied, each.lost))
+    for rank, strength in ((each.rank, each.strength) for each in choices.systems):
+        num = strength.won + strength.tied + strength.lost
+        share = f"{100 * (strength.won + strength.tied / 2) / num:.1f} %" if num else EMPTY_CELL
+        counts = (str(count) for count in (strength.won, strength.tied, strength.lost))
         rows.append(
-            [str(rank), each.system, _format_number(each.value), _format_interval(each.low, each.high), share, *counts]
+            [
+                str(rank),
+                strength.system,
+                _format_number(strength.value),
+                _format_interval(strength.low, strength.high),
+                share,
+                *counts,
+            ]
         )
     return FindingsTable("preferences (Bradley and Terry; ties are half a win)", columns, rows)
 
@@ -140,18 +147,18 @@ def _judges_table(findings: Findings) -> FindingsTable:
 
 def _agreement_table(findings: Findings) -> FindingsTable:
     columns = ("of", "alpha", "95 %", "level", "units", "values", "mean kappa", "95 %", "from", "to", "pairs")
-    found: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(each.name, each) for each in findings.scales]
+    sections: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(each.name, each) for each in findings.scales]
     if findings.choices is not None:
-        found.append(("preferences", findings.choices))
+        sections.append(("preferences", findings.choices))
     rows = []
-    for name, of in found:
-        values = [kappa.value for kappa in of.kappas if kappa.value is not None]
+    for name, section in sections:
+        values = [kappa.value for kappa in section.kappas if kappa.value is not None]
         ends = (min(values), max(values)) if values else (None, None)
-        alpha = [_format_number(of.alpha.value), _format_estimate_interval(of.alpha), of.alpha.level]
-        counts = [str(of.alpha.num_units), str(of.alpha.num_values)]
+        alpha = [_format_number(section.alpha.value), _format_estimate_interval(section.alpha), section.alpha.level]
+        counts = [str(section.alpha.num_units), str(section.alpha.num_values)]
         kappas = [
-            _format_number(of.mean_kappa.value),
-            _format_estimate_interval(of.mean_kappa),
+            _format_number(section.mean_kappa.value),
+            _format_estimate_interval(section.mean_kappa),
             *map(_format_number, ends),
             str(len(values)),
         ]
@@ -163,17 +170,17 @@ def _correlations_table(name: str, correlations: Sequence[MetricCorrelation]) ->
     columns = ("metric", "tau", "95 % of tau", "r", "95 % of r", "units", "tau by system", "r by system", "systems")
     rows = [
         [
-            metric_label(each.metric, each.signature).removesuffix(" ↓"),
-            _format_number(each.kendall.value),
-            _format_estimate_interval(each.kendall),
-            _format_number(each.pearson.value),
-            _format_estimate_interval(each.pearson),
-            str(each.num_units),
-            _format_number(each.system_kendall),
-            _format_number(each.system_pearson),
-            str(each.num_systems),
+            metric_label(correlation.metric, correlation.signature).removesuffix(" ↓"),
+            _format_number(correlation.kendall.value),
+            _format_estimate_interval(correlation.kendall),
+            _format_number(correlation.pearson.value),
+            _format_estimate_interval(correlation.pearson),
+            str(correlation.num_units),
+            _format_number(correlation.system_kendall),
+            _format_number(correlation.system_pearson),
+            str(correlation.num_systems),
         ]
-        for each in correlations
+        for correlation in correlations
     ]
     return FindingsTable(
         f"{name}: correlation of metrics with the judges (Kendall's tau-b, Pearson's r)", columns, rows
@@ -182,11 +189,14 @@ def _correlations_table(name: str, correlations: Sequence[MetricCorrelation]) ->
 
 def _missing_intervals_table(findings: Findings) -> FindingsTable:
     """Which intervals are not given, and why; figures that are not defined are left out."""
-    of: dict[tuple[str, str, str], list[str]] = {}
+    names_by_reason: dict[tuple[str, str, str], list[str]] = {}
     for scale, figure, name, reason in _missing_statistics(findings):
         if reason is not None and reason != UNDEFINED_REASON:
-            of.setdefault((scale, figure, reason), []).append(name)
-    rows = [[scale, figure, ", ".join(filter(None, names)), why] for (scale, figure, why), names in of.items()]
+            names_by_reason.setdefault((scale, figure, reason), []).append(name)
+    rows = [
+        [scale, figure, ", ".join(filter(None, names)), reason]
+        for (scale, figure, reason), names in names_by_reason.items()
+    ]
     return FindingsTable("intervals of 95 % that are not given", ("scale", "figure", "of", "why"), rows)
 
 
@@ -194,10 +204,10 @@ def _missing_statistics(findings: Findings) -> Iterator[tuple[str, str, str, str
     """Each interval of the tables: its scale, figure and of what it is, and why it is not given, or None."""
     parts: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(scale.name, scale) for scale in findings.scales]
     for scale in findings.scales:
-        for rated in scale.systems:
-            yield scale.name, "mean", rated.system, rated.mean.no_interval_reason
-            if rated.z is not None:
-                yield scale.name, "z", rated.system, rated.z.no_interval_reason
+        for rating in scale.systems:
+            yield scale.name, "mean", rating.system, rating.mean.no_interval_reason
+            if rating.z is not None:
+                yield scale.name, "z", rating.system, rating.z.no_interval_reason
         for test in scale.tests:
             yield scale.name, "difference", f"{test.first} - {test.second}", test.no_interval_reason
     if findings.choices is not None:
@@ -208,9 +218,9 @@ def _missing_statistics(findings: Findings) -> Iterator[tuple[str, str, str, str
         yield name, "alpha", "", part.alpha.no_interval_reason
         yield name, "mean kappa", "", part.mean_kappa.no_interval_reason
     for name, correlations in findings.correlations.items():
-        for each in correlations:
-            yield name, "tau", each.metric, each.kendall.no_interval_reason
-            yield name, "r", each.metric, each.pearson.no_interval_reason
+        for correlation in correlations:
+            yield name, "tau", correlation.metric, correlation.kendall.no_interval_reason
+            yield name, "r", correlation.metric, correlation.pearson.no_interval_reason
 
 
 def _format_number(value: float | None) -> str:

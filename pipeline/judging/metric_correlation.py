@@ -47,12 +47,12 @@ def read_references(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
         raise DataError(f"the campaign is of several test sets ({', '.join(tests)}): its lines name none", file=file)
     lines = list(open_lines(file))
     if campaign.num_lines is not None and len(lines) != campaign.num_lines:
-        has = format_count(len(lines), "line")
-        raise DataError(f"has {has}, but the test set {tests[0]} has {campaign.num_lines:,}", file=file)
+        num_lines = format_count(len(lines), "line")
+        raise DataError(f"has {num_lines}, but the test set {tests[0]} has {campaign.num_lines:,}", file=file)
     last = max((item.line for item in items), default=0)
     if last > len(lines):
-        has = format_count(len(lines), "line")
-        raise DataError(f"has {has}, but the campaign has line {last} of {tests[0]}", file=file)
+        num_lines = format_count(len(lines), "line")
+        raise DataError(f"has {num_lines}, but the campaign has line {last} of {tests[0]}", file=file)
     return {segment_name(item): [lines[item.line - 1]] for item in items}
 
 
@@ -66,7 +66,7 @@ def add_correlations(
 ) -> Findings:
     """The findings with the correlations of metrics with the judges; notes say what is missing.
 
-    The metrics are those of `config`, where there are references by segment, and those in `noted`.
+    The metrics are those of `config`, where there are references by segment, and those in `recorded_metrics`.
     """
     texts = {unit: text for unit, text in judged_texts(findings).items() if unit[0] in references}
     notes = (
@@ -74,14 +74,12 @@ def add_correlations(
         if texts
         else [*findings.notes, NO_REFERENCES_WARNING.format(" other" if recorded_metrics else "")]
     )
-    wanted = reference_columns([references[segment] for segment, _ in texts])
-    config = resolve_tokenizer(config, wanted)
-    item_as_json = {segment_name(answer.item): answer.item.line for answer in findings.answers}
-    missing = inapplicable_metrics(
-        list(texts.values()), wanted, config, [item_as_json[segment] for segment, _ in texts]
-    )
-    notes += [f"{metric}: {why}" for metric, why in missing.items()]
-    found: dict[str, list[MetricCorrelation]] = {}
+    columns = reference_columns([references[segment] for segment, _ in texts])
+    config = resolve_tokenizer(config, columns)
+    lines = {segment_name(answer.item): answer.item.line for answer in findings.answers}
+    missing = inapplicable_metrics(list(texts.values()), columns, config, [lines[segment] for segment, _ in texts])
+    notes += [f"{metric}: {reason}" for metric, reason in missing.items()]
+    correlations: dict[str, list[MetricCorrelation]] = {}
     for metric in (*(config.metrics if texts else ()), *recorded_metrics):
         if metric not in missing:
             scores = (
@@ -91,23 +89,25 @@ def add_correlations(
             )
             for name, human, systems, pairs in _human_scores(findings):
                 of_units = replace(scores, by_unit=pair_differences(scores.by_unit, pairs)) if pairs else scores
-                found.setdefault(name, []).append(correlate_metric(metric, of_units, human, systems, num_draws))
+                correlations.setdefault(name, []).append(correlate_metric(metric, of_units, human, systems, num_draws))
         on_done(metric)
-    num = max((each.num_systems for some in found.values() for each in some), default=0)
+    num = max((each.num_systems for some in correlations.values() for each in some), default=0)
     if 0 < num < MIN_CORRELATED_SYSTEMS:
-        few = format_count(num, "system")
-        notes.append(f"correlations by system are of {few}: with fewer than {MIN_CORRELATED_SYSTEMS} they mean little")
-    return replace(findings, correlations=found, notes=notes)
+        system_count = format_count(num, "system")
+        notes.append(
+            f"correlations by system are of {system_count}: with fewer than {MIN_CORRELATED_SYSTEMS} they mean little"
+        )
+    return replace(findings, correlations=correlations, notes=notes)
 
 
 def judged_texts(findings: Findings) -> dict[JudgedUnit, str]:
     """Every text that was judged, by segment and system."""
     return {
-        (segment_name(answer.item), shown.system): shown.text
+        (segment_name(answer.item), shown_text.system): shown_text.text
         for answer in findings.answers
         if answer.item.is_counted
-        for shown in answer.item.shown
-        if shown.system is not None
+        for shown_text in answer.item.shown
+        if shown_text.system is not None
     }
 
 
@@ -123,17 +123,17 @@ class HumanScores(NamedTuple):
 
 def _human_scores(findings: Findings) -> list[HumanScores]:
     """The judgments of people on each scale, and their preferences between two systems."""
-    found: list[HumanScores] = []
+    human_scores: list[HumanScores] = []
     for scale in findings.scales:
         sign = -1 if scale.lower_is_better else 1
         systems = {each.system: sign * each.z.value for each in scale.systems if each.z is not None}
-        found.append(HumanScores(scale.name, _unit_means(scale.z_scores, sign), systems, {}))
+        human_scores.append(HumanScores(scale.name, _unit_means(scale.z_scores, sign), systems, {}))
     if findings.choices is not None:
         names = findings.campaign.systems
         pairs = {PAIR_SEPARATOR.join(pair): pair for pair in permutations(names, 2)}
         strengths = {each.strength.system: each.strength.value for each in findings.choices.systems}
-        found.append(HumanScores(PREFERENCE_SCALE, _unit_means(findings.choices.pairs, 1), strengths, pairs))
-    return found
+        human_scores.append(HumanScores(PREFERENCE_SCALE, _unit_means(findings.choices.pairs, 1), strengths, pairs))
+    return human_scores
 
 
 def _unit_means(judgments: Sequence[Judgment], sign: int) -> dict[JudgedUnit, float]:

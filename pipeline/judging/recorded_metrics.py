@@ -30,25 +30,26 @@ def read_recorded_metrics(
         DataError: a run says something else than was judged, or its evaluation noted nothing of its segments.
     """
     judged = list(dict.fromkeys(system for _, system in texts))
-    found: dict[str, RecordedMetrics] = {}
+    metrics_by_system: dict[str, RecordedMetrics] = {}
     for run in dict.fromkeys(runs):
         name = str(run) if str(run) in judged else run_name(run)
         if name not in judged:
             raise RecipeError(f"--run {run}: nothing of a system {name} was judged; judged were {', '.join(judged)}")
-        if name in found:
+        if name in metrics_by_system:
             raise RecipeError(f"--run {run}: another run is given of the system {name}; remove one of them")
-        found[name] = _read_run_metrics(run, name, texts)
-    names = list(dict.fromkeys(metric for noted in found.values() for metric in noted))
+        metrics_by_system[name] = _read_run_metrics(run, name, texts)
+    names = list(dict.fromkeys(metric for noted in metrics_by_system.values() for metric in noted))
     scores, notes = {}, []
     for metric in names:
-        signatures = {noted[metric][0] if metric in noted else None for noted in found.values()}
+        signatures = {noted[metric][0] if metric in noted else None for noted in metrics_by_system.values()}
         signature = signatures.pop()
         if signatures or signature is None:
             notes.append(f"{metric}: not all runs have it, computed in the same way")
             continue
         sign = -1 if LOWER_IS_BETTER_SIGNATURE in signature.split("|") else 1
         by_system = {
-            system: {unit: sign * value for unit, value in noted[metric][1].items()} for system, noted in found.items()
+            system: {unit: sign * value for unit, value in recorded[metric][1].items()}
+            for system, recorded in metrics_by_system.items()
         }
         by_unit = {unit: value for values in by_system.values() for unit, value in values.items()}
         means = {system: math.fsum(values.values()) / len(values) for system, values in by_system.items()}
@@ -72,9 +73,9 @@ def _read_run_metrics(run: Path, name: str, texts: Mapping[JudgedUnit, str]) -> 
 def _segment_scores(run: Path, system: System, segment: str, text: str) -> Mapping[str, float]:
     """The external numbers of one text."""
     test, _, line = segment.rpartition(":")
-    place, said, noted = int(line) - 1, system.tests.get(test), system.figures.get(test, ())
-    if said is None or place >= len(noted):
+    row, segments, values = int(line) - 1, system.tests.get(test), system.figures.get(test, ())
+    if segments is None or row >= len(values):
         raise DataError(f"its evaluation noted no segments of the test set {test}: score it again", file=run)
-    if said.hypotheses[place] != text:
+    if segments.hypotheses[row] != text:
         raise DataError(f"says something else of line {line} of {test} than was judged", file=run)
-    return noted[place].external
+    return values[row].external

@@ -80,9 +80,9 @@ class CorpusCount:
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry of dataset.json: rows, weight, factor where there is one and, if not used in all, epochs."""
-        about = {"rows": self.rows, "weight": self.corpus.weight}
-        about |= {} if self.factor == 1 else {"factor": self.factor}
-        return about if self.corpus.epochs is None else {**about, "epochs": list(self.corpus.epochs)}
+        entry = {"rows": self.rows, "weight": self.corpus.weight}
+        entry |= {} if self.factor == 1 else {"factor": self.factor}
+        return entry if self.corpus.epochs is None else {**entry, "epochs": list(self.corpus.epochs)}
 
 
 @dataclass
@@ -121,11 +121,11 @@ class SplitCount:
     @property
     def lengths(self) -> LengthPairCounts:
         """Lengths of the pairs of the first epoch."""
-        found = LengthPairCounts()
-        for each in self.corpora:
-            for weight, counts in each.lengths.counts.items():
-                found.counts.setdefault(weight * each.factor, Counter()).update(counts)
-        return found
+        lengths = LengthPairCounts()
+        for corpus in self.corpora:
+            for weight, counts in corpus.lengths.counts.items():
+                lengths.counts.setdefault(weight * corpus.factor, Counter()).update(counts)
+        return lengths
 
     def add(self, chunk: ExampleChunk) -> None:
         """Count the pairs of a chunk that are kept, for the last corpus."""
@@ -145,13 +145,14 @@ class SplitCount:
     def overlap(self, train: "SplitCount") -> dict[str, int]:
         """Count the pairs, their sources and their targets that are in the training data as well."""
         return {
-            what: getattr(self, what).count_common(getattr(train, what)) for what in ("pairs", "sources", "targets")
+            kind: getattr(self, kind).count_common(getattr(train, kind)) for kind in ("pairs", "sources", "targets")
         }
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry of report.json."""
         corpora = [
-            {"corpus": describe_corpus(each.corpus), "read": each.read, **each.as_json()} for each in self.corpora
+            {"corpus": describe_corpus(corpus.corpus), "read": corpus.read, **corpus.as_json()}
+            for corpus in self.corpora
         ]
         unwritable = {} if self.unwritable is None else {"unwritable": self.unwritable.as_json()}
         return {

@@ -53,9 +53,9 @@ def _image_table(splits: Mapping[str, Any]) -> list[Table]:
     rows: list[list[object]] = []
     for name, split in splits.items():
         if (images := split.get("images")) is not None:
-            done = [f"{each['what']} {each['images']:,}" for each in images["conversions"]]
+            conversions = [f"{each['what']} {each['images']:,}" for each in images["conversions"]]
             counts = [f"{count:,}" for count in (images["refused"]["images"], images["left_out"]["files"])]
-            rows.append([name, f"{images['stored']:,}", ", ".join(done) or "none", *counts])
+            rows.append([name, f"{images['stored']:,}", ", ".join(conversions) or "none", *counts])
     return [("images", ["split", "images", "conversions", "refused", "other files"], rows)] if rows else []
 
 
@@ -75,9 +75,9 @@ def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
 
 
 def _dropped_table(split: Mapping[str, Any], unit: str) -> Table:
-    read = split["read"]
-    rows: list[list[object]] = [[reason, f"{n:,}", f"{n / read:.2%}"] for reason, n in split["dropped"].items()]
-    return f"dropped from the {read:,} {unit} read", ["reason", "pairs", "share"], rows
+    num_read = split["read"]
+    rows: list[list[object]] = [[reason, f"{n:,}", f"{n / num_read:.2%}"] for reason, n in split["dropped"].items()]
+    return f"dropped from the {num_read:,} {unit} read", ["reason", "pairs", "share"], rows
 
 
 def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
@@ -86,9 +86,9 @@ def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
     columns = of_pairs if "source" in sides else {"pairs": "whole texts"}
     if "images" in report["splits"]["train"]:
         columns = of_pairs | {"sources": "images"}
-    for name, found in report["overlap"].items():
+    for name, overlap in report["overlap"].items():
         total = report["splits"][name]["rows"]
-        rows.append([name, *(f"{found[what]:,} ({found[what] / total:.1%})" for what in columns)])
+        rows.append([name, *(f"{overlap[what]:,} ({overlap[what] / total:.1%})" for what in columns)])
     return "also in the training data", ["split", *columns.values()], rows
 
 
@@ -96,16 +96,16 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
     """The references that no model with this tokenizer can write, if there are any."""
     rows: list[list[object]] = []
     for name, split in splits.items():
-        found = split.get("unwritable")
-        if found and found["segments"]:
+        unwritable = split.get("unwritable")
+        if unwritable and unwritable["segments"]:
             counts = [
-                f"{found[kind]:,} ({found[kind] / split['rows']:.1%})"
+                f"{unwritable[kind]:,} ({unwritable[kind] / split['rows']:.1%})"
                 for kind in ("segments", "changed_by_normalization", "with_unknown_pieces")
             ]
-            words = [f"{escape_unprintable(each['word'])} {each['times']:,}" for each in found.get("words", ())]
-            characters = [f"{_format_character(each)} {each['times']:,}" for each in found["characters"]]
-            shown = (words or characters)[:MAX_CHARACTERS_SHOWN]
-            rows.append([name, *counts, ", ".join(shown)])
+            words = [f"{escape_unprintable(each['word'])} {each['times']:,}" for each in unwritable.get("words", ())]
+            characters = [f"{_format_character(each)} {each['times']:,}" for each in unwritable["characters"]]
+            items = (words or characters)[:MAX_CHARACTERS_SHOWN]
+            rows.append([name, *counts, ", ".join(items)])
     unit = "words" if any((split.get("unwritable") or {}).get("words") for split in splits.values()) else "characters"
     columns = ["split", "references", "changed by normalization", "unknown pieces", f"{unit}, how often"]
     return [("references that the tokenizer cannot give back as they are", columns, rows)] if rows else []

@@ -53,10 +53,10 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     """Name, score and signature of each metric, as tables show them; below an F-score its recall."""
     rows = []
     for name, score in evaluation.scores.items():
-        named = metric_label(name, score.signature)
-        rows.append((named, format_score(name, score), score.signature))
+        label = metric_label(name, score.signature)
+        rows.append((label, format_score(name, score), score.signature))
         if score.recall is not None:
-            rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("-f1*100", "-recall*100")))
+            rows.append((f"{label} recall", f"{score.recall:.2f}", score.signature.replace("-f1*100", "-recall*100")))
     return rows + [(metric_label(name), "–", why) for name, why in evaluation.missing.items()]
 
 
@@ -104,9 +104,14 @@ def render_report(
         test_uses: by test set, how often it was looked at.
         commands: those of external metrics, which ran.
     """
-    seen = test_uses or {}
+    uses_by_test = test_uses or {}
     parts = [
-        part for each in evaluations for part in (_scores_table(each, seen.get(each.name, "")), _metric_tables(each))
+        part
+        for evaluation in evaluations
+        for part in (
+            _scores_table(evaluation, uses_by_test.get(evaluation.name, "")),
+            _metric_tables(evaluation),
+        )
     ]
     parts += [_means_table(*table) for table in mean_of_directions_tables(evaluations)]
     if curves is not None:
@@ -192,8 +197,10 @@ def _samples_section(evaluation: Evaluation) -> str:
     text = ""
     if evaluation.worst:
         text += f"<h2>Worst samples of {escape_html(evaluation.name)}</h2>\n"
-        by = "chrF" if evaluation.worst[0].accuracy is None else "share of right labels"
-        text += f'<p class="note">lowest {by} of the segment first</p>' + "".join(map(_sample_html, evaluation.worst))
+        measure = "chrF" if evaluation.worst[0].accuracy is None else "share of right labels"
+        text += f'<p class="note">lowest {measure} of the segment first</p>' + "".join(
+            map(_sample_html, evaluation.worst)
+        )
     if evaluation.random:
         text += f"<h2>Random samples of {escape_html(evaluation.name)}</h2>\n" + "".join(
             map(_sample_html, evaluation.random)
@@ -212,8 +219,12 @@ def _sample_html(sample: SampleSegment) -> str:
 
 def _lineage_html(name: str, entry: Mapping[str, Any]) -> str:
     """One input and, nested in it, its own inputs: `entry` is Input.as_json()."""
-    made = entry["lineage"]
-    words = [name] + ([f"made by {made['stage']}"] if made else []) + ([entry["path"]] if entry["path"] else [])
-    inner = "".join(_lineage_html(label, made["inputs"][label]) for label in sorted(made["inputs"])) if made else ""
+    lineage = entry["lineage"]
+    words = [name] + ([f"made by {lineage['stage']}"] if lineage else []) + ([entry["path"]] if entry["path"] else [])
+    inner = (
+        "".join(_lineage_html(label, lineage["inputs"][label]) for label in sorted(lineage["inputs"]))
+        if lineage
+        else ""
+    )
     nested = f"<ul>{inner}</ul>" if inner else ""
     return f"<li>{escape_html(' · '.join(words))} <code>{escape_html(entry['fingerprint'])}</code>{nested}</li>"

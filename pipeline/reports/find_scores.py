@@ -13,14 +13,14 @@ def find_model_scores(model: Path) -> Mapping[str, Mapping[str, tuple[float, str
 
     Empty if there are none, or where they are of another model.
     """
-    place = model.parent / "scores"
-    if model.name != "model" or not place.exists():
+    folder = model.parent / "scores"
+    if model.name != "model" or not folder.exists():
         return {}
-    scores = open_artifact(place, "evaluate")
-    scored = scores.inputs.get("model")
-    if scored is None or scored.fingerprint != open_artifact(model, "train").fingerprint:
+    scores = open_artifact(folder, "evaluate")
+    scored_model = scores.inputs.get("model")
+    if scored_model is None or scored_model.fingerprint != open_artifact(model, "train").fingerprint:
         return {}
     file = scores.path / "scores.json"
     with raise_scores_file_errors(file, again="score again"):
-        found = evaluations_from_json(read_json(scores.folder / "scores.json", displayed_path=file))
-        return {each.name: {name: (s.score, s.signature) for name, s in each.scores.items()} for each in found}
+        evaluations = evaluations_from_json(read_json(scores.folder / "scores.json", displayed_path=file))
+        return {each.name: {name: (s.score, s.signature) for name, s in each.scores.items()} for each in evaluations}

@@ -28,8 +28,8 @@ def get_number(content: Mapping[str, Any], name: str) -> float | None:
 
 def get_table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The table of a manifest by this name; an empty one where there is none."""
-    found = content.get(name)
-    return found if isinstance(found, Mapping) else {}
+    table = content.get(name)
+    return table if isinstance(table, Mapping) else {}
 
 
 def machine_decided_settings(model: Manifest) -> dict[str, object]:
@@ -40,37 +40,40 @@ def machine_decided_settings(model: Manifest) -> dict[str, object]:
 def model_figures(model: Manifest) -> dict[str, Score]:
     """The figures in the manifest of a model."""
     config, validation = get_table(model.config, "model"), get_table(model.figures, "validation")
-    on = {
-        label: each.fingerprint[:SHORT_FINGERPRINT_LENGTH] for label, each in model.inputs.items() if label == "dataset"
+    settings = {
+        label: input_.fingerprint[:SHORT_FINGERPRINT_LENGTH]
+        for label, input_ in model.inputs.items()
+        if label == "dataset"
     }
-    on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
-    on |= _prediction_settings(config)
-    bleu = f"{validation.get('bleu_signature')}|{join_signature_parts(on)}"
-    found = {
+    settings |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
+    settings |= _prediction_settings(config)
+    bleu = f"{validation.get('bleu_signature')}|{join_signature_parts(settings)}"
+    values = {
         "parameters": (get_number(model.figures, "parameters"), ""),
         "updates": (get_number(model.figures, "updates"), ""),
         "seconds": (get_number(model.figures, "training_seconds"), describe_machine(model)),
         **{
-            f"valid.{name}": (get_number(validation, name), join_signature_parts(on))
+            f"valid.{name}": (get_number(validation, name), join_signature_parts(settings))
             for name in ("loss", "perplexity", "accuracy")
         },
         "valid.bleu": (get_number(validation, "bleu"), bleu),
     }
-    known = {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
-    others = extra_validation_scores(validation).items()
-    return known | {
-        f"valid.{name}": Score(each.score, f"{each.signature}|{join_signature_parts(on)}") for name, each in others
+    figures = {name: Score(value, signature) for name, (value, signature) in values.items() if value is not None}
+    extra_scores = extra_validation_scores(validation).items()
+    return figures | {
+        f"valid.{name}": Score(score.score, f"{score.signature}|{join_signature_parts(settings)}")
+        for name, score in extra_scores
     }
 
 
 def extra_validation_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
     """The scores beside BLEU among the figures of validation in a manifest."""
-    found = {}
+    scores = {}
     for name, entry in get_table(validation, "scores").items():
         score = get_number(entry, "score") if isinstance(entry, Mapping) else None
         if score is not None:
-            found[name] = Score(score, str(entry.get("signature")))
-    return found
+            scores[name] = Score(score, str(entry.get("signature")))
+    return scores
 
 
 def _prediction_settings(config: Mapping[str, Any]) -> dict[str, str]:
@@ -108,9 +111,9 @@ def describe_machine(model: Manifest) -> str:
 def model_and_training_settings(model: Manifest) -> dict[str, Any]:
     """The config of a model, with the defaults of keys that its manifest leaves out: see NEWER_MODEL_KEYS."""
     newer = (("model", ModelConfig, NEWER_MODEL_KEYS), ("training", TrainingConfig, NEWER_TRAINING_KEYS))
-    found = dict(model.config)
+    settings = dict(model.config)
     for part, config, keys in newer:
-        if part in found:
+        if part in settings:
             defaults = {key: config.model_fields[key].default for key in keys}
-            found[part] = {**defaults, **get_table(found, part)}
-    return found
+            settings[part] = {**defaults, **get_table(settings, part)}
+    return settings

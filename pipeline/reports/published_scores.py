@@ -67,13 +67,13 @@ def publish_scores(
         with publish(plan, command=command) as draft:
             evaluations = evaluate(draft.folder)
             content = evaluations_as_json(evaluations)
-            seen = record_test_use(
+            test_uses = record_test_use(
                 evaluations, evaluated_model, reporter
             )  # first: no kill hides a look whose scores are published
-            _write_scores(draft, content, _report_page(plan, evaluations, metrics, seen))
+            _write_scores(draft, content, _report_page(plan, evaluations, metrics, test_uses))
             write_segments(draft.folder / SEGMENTS, map(segment_scores, evaluations))
         show_scores_and_samples(evaluations, reporter)
-        _warn_of_repeated_test_use(seen, reporter)
+        _warn_of_repeated_test_use(test_uses, reporter)
     reporter.line(f"report: {plan.folder / 'report.html'}")
     return content
 
@@ -91,9 +91,9 @@ def show_unpublished_scores(
     Returns:
         The content that scores.json would have.
     """
-    seen = record_test_use(evaluations, evaluated_model, reporter)
+    test_uses = record_test_use(evaluations, evaluated_model, reporter)
     show_scores_and_samples(evaluations, reporter)
-    _warn_of_repeated_test_use(seen, reporter)
+    _warn_of_repeated_test_use(test_uses, reporter)
     return evaluations_as_json(evaluations)
 
 
@@ -136,9 +136,9 @@ def summarize_test_uses(evaluations: Sequence[Evaluation], evaluated_model: Eval
     """
     if evaluated_model is None:
         return {}
-    before = read_ledger(evaluated_model.root)
+    earlier_looks = read_ledger(evaluated_model.root)
     return {
-        look.test: f"this test set was scored {describe_test_uses(select_entries([*before, look], look.texts))}"
+        look.test: f"this test set was scored {describe_test_uses(select_entries([*earlier_looks, look], look.texts))}"
         for look in _record_ledger_entries(evaluations, evaluated_model)
     }
 
@@ -146,10 +146,12 @@ def summarize_test_uses(evaluations: Sequence[Evaluation], evaluated_model: Eval
 def _record_ledger_entries(evaluations: Sequence[Evaluation], evaluated_model: EvaluatedModel) -> list[LedgerEntry]:
     """Entries of the ledger: scores of the same texts by another name are the same scores."""
     entries = []
-    for each in evaluations:
-        if each.texts is not None:
-            shown = {name: value for name, value in evaluation_entry(each).items() if name != "split"}
-            entries.append(evaluated_model.ledger_entry(each.name, each.texts, sha256_of_json(to_jsonable(shown))))
+    for evaluation in evaluations:
+        if evaluation.texts is not None:
+            entry = {name: value for name, value in evaluation_entry(evaluation).items() if name != "split"}
+            entries.append(
+                evaluated_model.ledger_entry(evaluation.name, evaluation.texts, sha256_of_json(to_jsonable(entry)))
+            )
     return entries
 
 
@@ -215,7 +217,7 @@ def _show_score_tables(evaluations: Sequence[Evaluation], reporter: Reporter) ->
     for evaluation in evaluations:
         title = f"{evaluation.name}: {format_count(evaluation.num_segments, 'segment')}"
         reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
-        for named, columns, rows in evaluation_tables(evaluation, MAX_TERMINAL_COLUMNS):
-            reporter.table(f"{evaluation.name}: {named}", columns, rows)
+        for name, columns, rows in evaluation_tables(evaluation, MAX_TERMINAL_COLUMNS):
+            reporter.table(f"{evaluation.name}: {name}", columns, rows)
     for title, means in mean_of_directions_tables(evaluations):
         reporter.table(title, ("metric", "mean"), means)

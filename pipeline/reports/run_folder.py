@@ -59,16 +59,18 @@ def is_run_folder(folder: Path) -> bool:
 
 def describe_run(folder: Path) -> list[RunPart]:
     """Every artifact and training in the folder of a run, verified, in the order of the stages."""
-    found: dict[str, Manifest | str] = {}
-    for place in _artifact_folders(folder):
-        if not TRAINING_FOLDER.fullmatch(place.name):
+    parts: dict[str, Manifest | str] = {}
+    for path in _artifact_folders(folder):
+        if not TRAINING_FOLDER.fullmatch(path.name):
             try:
-                found[place.name] = open_artifact(place)
+                parts[path.name] = open_artifact(path)
             except DataError as error:
-                found[place.name] = str(error)
-    made = {name: each for name, each in found.items() if isinstance(each, Manifest)}
-    return [_describe_training(place) if place.name not in found else _describe_artifact(place, found[place.name], made)
-            for place in _artifact_folders(folder)]  # fmt: skip
+                parts[path.name] = str(error)
+    manifests = {name: each for name, each in parts.items() if isinstance(each, Manifest)}
+    return [
+        _describe_training(path) if path.name not in parts else _describe_artifact(path, parts[path.name], manifests)
+        for path in _artifact_folders(folder)
+    ]
 
 
 def run_parts_as_json(folder: Path, parts: list[RunPart]) -> dict[str, Any]:
@@ -101,9 +103,9 @@ def _artifact_folders(folder: Path) -> Iterator[Path]:
         names = [entry.name for entry in os.scandir(folder) if entry.is_dir() or entry.is_symlink()]
     except OSError:
         return
-    place = {name: number for number, name in enumerate(PART_ORDER)}
-    shown = [name for name in names if not name.startswith(".")]
-    for name in sorted(shown, key=lambda name: (place.get(name.partition(".")[0], len(PART_ORDER)), name)):
+    order = {name: number for number, name in enumerate(PART_ORDER)}
+    visible_names = [name for name in names if not name.startswith(".")]
+    for name in sorted(visible_names, key=lambda name: (order.get(name.partition(".")[0], len(PART_ORDER)), name)):
         if name in PART_ORDER or TRAINING_FOLDER.fullmatch(name) or (folder / name / MANIFEST_FILE).exists():
             yield folder / name
 
@@ -112,12 +114,12 @@ def _describe_artifact(path: Path, manifest: Manifest | str, manifests: dict[str
     num_bytes, at_work = count_bytes(Path(os.path.realpath(path))), current_writer(path)
     if isinstance(manifest, str):
         return RunPart(path.name, DAMAGED_STATUS, f"damaged: {manifest}", num_bytes, writer=at_work)
-    others = [
+    other_inputs = [
         label
-        for label, each in manifest.inputs.items()
-        if label in manifests and manifests[label].fingerprint != each.fingerprint and label != path.name
+        for label, input_ in manifest.inputs.items()
+        if label in manifests and manifests[label].fingerprint != input_.fingerprint and label != path.name
     ]
-    state = f"whole, but made from another {' and '.join(others)} than is here" if others else "whole"
+    state = f"whole, but made from another {' and '.join(other_inputs)} than is here" if other_inputs else "whole"
     return RunPart(
         path.name,
         manifest.stage,

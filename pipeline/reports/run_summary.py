@@ -113,7 +113,8 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     if run is not None:
         scores, translations = _find_scores(run, model, scores_folder_suffix(test), notes)
         notes += [
-            f"has scores by the command: {each}" for each in external_metric_commands(scores.config if scores else {})
+            f"has scores by the command: {command}"
+            for command in external_metric_commands(scores.config if scores else {})
         ]
         config |= {} if scores is None else scores.config
         config |= {} if translations is None else translations.config
@@ -126,15 +127,15 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
 
 def _changed_settings(model: Manifest) -> list[str]:
     """Settings that were changed once the training had begun, which the config alone does not tell."""
-    found = model.figures.get("changed_during_training")
-    words = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    changes = model.figures.get("changed_during_training")
+    words = [each for each in changes if isinstance(each, str)] if isinstance(changes, list) else []
     return [f"settings changed during its training: {'; '.join(words)}"] if words else []
 
 
 def run_name(folder: Path) -> str:
     """The name of a run, by its folder or that of its model."""
-    whole = Path(os.path.abspath(folder))  # a link's target would be a version of it
-    return whole.parent.name if whole.name == "model" and whole.parent.name else whole.name
+    path = Path(os.path.abspath(folder))  # a link's target would be a version of it
+    return path.parent.name if path.name == "model" and path.parent.name else path.name
 
 
 def scores_folder_suffix(test: str | None) -> str:
@@ -144,20 +145,20 @@ def scores_folder_suffix(test: str | None) -> str:
 
 def _find_scores(run: Path, model: Manifest, suffix: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
     """Scores of the model, and the translations they are of, where there are any."""
-    place, made = run / f"scores{suffix}", f"translations{suffix}"
-    if not place.exists():
+    folder, translations_name = run / f"scores{suffix}", f"translations{suffix}"
+    if not folder.exists():
         return None, None
-    scores = open_artifact(place, "evaluate")
-    scored = scores.inputs.get("model")
-    if scored is None or scored.fingerprint != model.fingerprint:
+    scores = open_artifact(folder, "evaluate")
+    scored_model = scores.inputs.get("model")
+    if scored_model is None or scored_model.fingerprint != model.fingerprint:
         notes.append(
-            f"{place.name}/ belong to another model than model/, and are omitted; `tfm evaluate` makes them again"
+            f"{folder.name}/ belong to another model than model/, and are omitted; `tfm evaluate` makes them again"
         )
         return None, None
-    if made not in scores.inputs or not (run / made).exists():
+    if translations_name not in scores.inputs or not (run / translations_name).exists():
         return scores, None
-    translations = open_artifact(run / made, "translate")
-    is_scored = translations.fingerprint == scores.inputs[made].fingerprint
+    translations = open_artifact(run / translations_name, "translate")
+    is_scored = translations.fingerprint == scores.inputs[translations_name].fingerprint
     return scores, translations if is_scored else None
 
 
@@ -165,18 +166,20 @@ def _test_scores(
     scores: Manifest, translations: Manifest | None, test: str | None, notes: list[str]
 ) -> dict[str, Score]:
     """The scores of one test set; the fingerprints of its texts are part of their signatures."""
-    shown = scores.path / "scores.json"
-    with raise_scores_file_errors(shown, again="score again"):
-        found = {
-            each.name: each
-            for each in evaluations_from_json(read_json(scores.folder / "scores.json", displayed_path=shown))
+    path = scores.path / "scores.json"
+    with raise_scores_file_errors(path, again="score again"):
+        by_name = {
+            entry.name: entry
+            for entry in evaluations_from_json(read_json(scores.folder / "scores.json", displayed_path=path))
         }
-        if test is not None and test not in found:
-            notes.append(f"was not scored on {test}, but on {format_names(found)}")
+        if test is not None and test not in by_name:
+            notes.append(f"was not scored on {test}, but on {format_names(by_name)}")
             return {}
-        one = found[next(iter(found)) if test is None else test]
-        about = join_signature_parts(_text_fingerprints(one.name, scores, translations))
-        return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in one.scores.items()}
+        evaluation = by_name[next(iter(by_name)) if test is None else test]
+        texts = join_signature_parts(_text_fingerprints(evaluation.name, scores, translations))
+        return {
+            f"test.{n}": Score(float(each.score), f"{each.signature}|{texts}") for n, each in evaluation.scores.items()
+        }
 
 
 def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
@@ -186,20 +189,26 @@ def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | Non
         number = 2
         while entry := translations.files.get(f"{test}.reference.{number}.txt"):
             kinds[f"reference_{number}"], number = entry, number + 1
-        found = {kind: entry.sha256[:SHORT_FINGERPRINT_LENGTH] for kind, entry in kinds.items() if entry is not None}
+        fingerprints = {
+            kind: entry.sha256[:SHORT_FINGERPRINT_LENGTH] for kind, entry in kinds.items() if entry is not None
+        }
         contents = get_table(translations.figures, test).get(IMAGE_CONTENTS_KEY)
         if isinstance(contents, str):  # of images, whose sources are names
-            found = {
+            fingerprints = {
                 "images": contents[:SHORT_FINGERPRINT_LENGTH],
-                **{kind: each for kind, each in found.items() if kind != "source"},
+                **{kind: each for kind, each in fingerprints.items() if kind != "source"},
             }
-        return found
+        return fingerprints
     if "dataset" in scores.inputs:
-        below = get_table(scores.inputs["dataset"].lineage, "inputs")
-        parts = [str(each.get("fingerprint")) for label, each in below.items() if label.startswith(f"{test}: ")]
+        lineage_inputs = get_table(scores.inputs["dataset"].lineage, "inputs")
+        parts = [
+            str(each.get("fingerprint")) for label, each in lineage_inputs.items() if label.startswith(f"{test}: ")
+        ]
         return {"texts": " + ".join(parts)}
-    given = {label: each for label, each in scores.inputs.items() if label not in ("model", "hypotheses")}
-    return {label.removesuffix("_1"): each.fingerprint[:SHORT_FINGERPRINT_LENGTH] for label, each in given.items()}
+    text_inputs = {label: each for label, each in scores.inputs.items() if label not in ("model", "hypotheses")}
+    return {
+        label.removesuffix("_1"): each.fingerprint[:SHORT_FINGERPRINT_LENGTH] for label, each in text_inputs.items()
+    }
 
 
 def read_training_metrics(run: Path, model: Manifest, notes: list[str]) -> list[dict[str, object]]:
@@ -224,8 +233,8 @@ def read_training_metrics(run: Path, model: Manifest, notes: list[str]) -> list[
 def _is_log_of_model(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) -> bool:
     """Whether a metrics.jsonl is of the training that a model came from: the one that its manifest knows or, where it
     is of before manifests knew that, one whose figures agree with the model's."""
-    if (known := model.figures.get("metrics_sha256")) is not None:
-        return sha256(file.read_bytes()).hexdigest() == str(known)
+    if (digest := model.figures.get("metrics_sha256")) is not None:
+        return sha256(file.read_bytes()).hexdigest() == str(digest)
     steps, losses = curve_points(lines, "valid", "loss")
     if not steps or steps[-1] != model.figures.get("updates"):
         return False
@@ -240,24 +249,24 @@ def _training_seconds_match(lines: Sequence[Mapping[str, object]], model: Manife
     """Whether a training could have taken as long as the model's: its clock goes on to the end of the last validation,
     and nothing but updates comes in between."""
     steps, clock = curve_points(lines, "train", "seconds")
-    validated, taken = curve_points(lines, "valid", "seconds")
+    validated, durations = curve_points(lines, "valid", "seconds")
     total = get_number(model.figures, "training_seconds")
     if not steps or total is None:
         return True
-    least = clock[-1] + sum(each for at, each in zip(validated, taken, strict=True) if at >= steps[-1])
-    return abs(total - least) < 0.01 if steps[-1] == validated[-1] else least < total + 0.01
+    minimum = clock[-1] + sum(each for at, each in zip(validated, durations, strict=True) if at >= steps[-1])
+    return abs(total - minimum) < 0.01 if steps[-1] == validated[-1] else minimum < total + 0.01
 
 
 def _steps_and_seconds(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
     """Steps, and the seconds that updates had taken up to them: those of validations are counted out."""
     steps, seconds = curve_points(metrics, "train", "seconds")
-    validated, taken = curve_points(metrics, "valid", "seconds")
+    validated, durations = curve_points(metrics, "valid", "seconds")
     updates, total = (get_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
     end = int(updates)
     if end > max(steps, default=0):  # the last updates are too few for a line; all is over after a last validation
         steps, seconds, validated = [*steps, end], [*seconds, total], [min(at, end - 1) for at in validated]
     of_updates = [
-        until - sum(each for at, each in zip(validated, taken, strict=True) if at < step)
+        until - sum(each for at, each in zip(validated, durations, strict=True) if at < step)
         for step, until in zip(steps, seconds, strict=True)
     ]
     return [0, *steps], [0.0, *of_updates]
@@ -268,10 +277,10 @@ def _training_speed(metrics: Sequence[Mapping[str, object]], model: Manifest) ->
     steps, seconds = _steps_and_seconds(metrics, model)
     rates = dict(zip(*curve_points(metrics, "train", "tokens_per_second"), strict=True))
     spans = [(step, end - begin) for step, (begin, end) in zip(steps[1:], pairwise(seconds), strict=True)]
-    counted = [(rates[step] * span, span) for step, span in spans if step in rates and span > 0]
-    if not counted:
+    pairs = [(rates[step] * span, span) for step, span in spans if step in rates and span > 0]
+    if not pairs:
         return {}
-    rate = sum(tokens for tokens, _ in counted) / sum(span for _, span in counted)
+    rate = sum(tokens for tokens, _ in pairs) / sum(span for _, span in pairs)
     return {
         "tokens_per_second": Score(
             rate, f"task:{get_table(model.config, 'model').get('task')}|{describe_machine(model)}"

@@ -119,18 +119,25 @@ def show_statistics(
     )
     reporter.table(f"tokenizer, measured on {text_description}", ["", *tokenizers], rows)
     of_languages = [
-        (language, side, f"{each.num_words:,}", f"{each.tokens_a_word:.3f}", f"{each.unknown_rate:.3%}")
+        (
+            language,
+            side,
+            f"{statistics.num_words:,}",
+            f"{statistics.tokens_a_word:.3f}",
+            f"{statistics.unknown_rate:.3%}",
+        )
         for side, measured in measures.items()
-        for language, each in sorted(measured.languages.items())
+        for language, statistics in sorted(measured.languages.items())
     ]
     if of_languages:
         heads = ["language", "tokenizer", "words", "tokens a word", "unknown tokens"]
         reporter.table("the same by language", heads, of_languages)
-    found = [
-        [piece.replace(" ", "␣") for piece in each.longest_pieces(NUM_LONGEST_PIECES)] for each in tokenizers.values()
+    pieces = [
+        [piece.replace(" ", "␣") for piece in tokenizer.longest_pieces(NUM_LONGEST_PIECES)]
+        for tokenizer in tokenizers.values()
     ]
     title = f"the {NUM_LONGEST_PIECES} longest pieces, ␣ for a space"
-    reporter.table(title, [*tokenizers], list(zip_longest(*found, fillvalue="")))
+    reporter.table(title, [*tokenizers], list(zip_longest(*pieces, fillvalue="")))
 
 
 def show_language_clusters(clusters: Mapping[tuple[str, ...], int], reporter: Reporter) -> dict[str, Any]:
@@ -158,9 +165,9 @@ def show_trainer_figures(trainers: Mapping[str, AnyTokenizerTrainer], reporter: 
             figures |= show_language_clusters(trainer.clusters, reporter)
         if isinstance(trainer, GrowthTrainer):
             figures["new_pieces"] = trainer.num_new
-            of = f"of {trainer.count:,} asked for " if trainer.num_new < trainer.count else ""
+            request = f"of {trainer.count:,} asked for " if trainer.num_new < trainer.count else ""
             reporter.line(
-                f"tokenizer: {format_count(trainer.num_new, 'piece')} {of}beside its {trainer.old.vocab_size:,}"
+                f"tokenizer: {format_count(trainer.num_new, 'piece')} {request}beside its {trainer.old.vocab_size:,}"
             )
     return figures
 

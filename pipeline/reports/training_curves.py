@@ -76,8 +76,10 @@ def curves_svg(metrics: Sequence[Mapping[str, object]]) -> str:
     with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 6), layout="constrained")
         # which figures of validation there are differs from task to task
-        drawn = [(title, lines) for title, lines in _OPTIONAL_PANELS.items() if curve_points(metrics, *lines[0][1:])[0]]
-        panels = [*_PANELS.items(), *(drawn or list(_OPTIONAL_PANELS.items()))[:2]]
+        optional_panels = [
+            (title, lines) for title, lines in _OPTIONAL_PANELS.items() if curve_points(metrics, *lines[0][1:])[0]
+        ]
+        panels = [*_PANELS.items(), *(optional_panels or list(_OPTIONAL_PANELS.items()))[:2]]
         for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, panels, strict=False):
             _draw_panel(axes, title, lines, metrics)
         for axes in figure.axes[len(panels) :]:
@@ -94,24 +96,24 @@ def _draw_panel(
     """One set of axes with the lines that have points."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
-    drawn = 0
+    num_lines = 0
     for label, event, key in lines:
         steps, values = curve_points(metrics, event, key)
         if steps:
             marker = "." if event == "valid" else ""
             axes.plot(steps, values, label=label, color=_LINE_COLORS[label], marker=marker, linewidth=1.3)
-            drawn += 1
+            num_lines += 1
     axes.set_title(title, loc="left")
     axes.set_xlabel("step")
     axes.grid(alpha=0.25)
-    if key == "perplexity" and drawn:
+    if key == "perplexity" and num_lines:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         axes.yaxis.set_minor_locator(NullLocator())
-    if drawn > 1:
+    if num_lines > 1:
         axes.legend(frameon=False)
-    if not drawn:
+    if not num_lines:
         axes.text(0.5, 0.5, "no figures yet", transform=axes.transAxes, ha="center", color="#777777")
 
 

@@ -95,12 +95,12 @@ def _reference_name(index: int) -> str:
     return "reference" if index == 1 else f"reference.{index}"
 
 
-def select_splits_to_score(data: "Dataset", scored: EvalSplit) -> "dict[str, Split]":
+def select_splits_to_score(data: "Dataset", eval_split: EvalSplit) -> "dict[str, Split]":
     """The test sets of a dataset, the main one first, or its validation split: no test set may have the name "valid".
 
     Raises DataError if there is nothing in the validation split.
     """
-    if scored == "tests":
+    if eval_split == "tests":
         return data.tests
     if not len(data.valid):
         raise DataError(
@@ -110,19 +110,19 @@ def select_splits_to_score(data: "Dataset", scored: EvalSplit) -> "dict[str, Spl
     return {"valid": data.valid.group_by_image()}
 
 
-def read_translations(dataset: Path, translations: Path, scored: EvalSplit) -> list[Segments]:
+def read_translations(dataset: Path, translations: Path, eval_split: EvalSplit) -> list[Segments]:
     """Read every test set of a dataset, or its validation split, beside its translations, the main one first.
 
     Args:
         dataset: the folder of the dataset.
         translations: the folder of the translations.
-        scored: "tests" or "valid".
+        eval_split: "tests" or "valid".
     """
     from tfm.data.dataset.store import load_dataset
 
     tests = []
     data = load_dataset(dataset)
-    for name, split in select_splits_to_score(data, scored).items():
+    for name, split in select_splits_to_score(data, eval_split).items():
         numbers = range(1, 2 + len(split.further_references()))
         files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
         files |= {f"reference {number}": reference_file_name(name, number) for number in numbers}

@@ -94,8 +94,8 @@ def parse_item(row: Row, line: int, kind: AlternativeKind) -> AlternativeItem:
     if isinstance(identity, bool) or not isinstance(identity, str | int | None):
         raise _InvalidItemError(f'"id" is {_format_value(identity)}, not a text or a whole number')
     category = None if row.get("category") is None else _get_text(row, "category") or None
-    known = {name: row[name] for name in ROW_KEYS[kind] if row.get(name) is not None}
-    return AlternativeItem(line, context, alternatives, answer, category, known)
+    fields = {name: row[name] for name in ROW_KEYS[kind] if row.get(name) is not None}
+    return AlternativeItem(line, context, alternatives, answer, category, fields)
 
 
 def _read_items(file: Path, kind: AlternativeKind) -> Iterator[AlternativeItem]:

@@ -112,8 +112,8 @@ def wilson_interval(successes: float, count: int, level: float = CONFIDENCE_LEVE
     """
     p, z = successes / count, NormalDist().inv_cdf((1 + level) / 2)
     middle, half = p + z**2 / (2 * count), z * math.sqrt(p * (1 - p) / count + z**2 / (4 * count**2))
-    whole = 1 + z**2 / count
-    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+    denominator = 1 + z**2 / count
+    return max(0.0, (middle - half) / denominator), min(1.0, (middle + half) / denominator)
 
 
 def proportion_interval(successes: float, count: int) -> tuple[float, float]:
@@ -130,10 +130,10 @@ def proportion_interval(successes: float, count: int) -> tuple[float, float]:
         low = 0.0 if successes == 0 else float(betaincinv(successes, failures + 1, half))
         return low, 1.0 if failures == 0 else float(betaincinv(successes + 1, failures, 1 - half))
     low, high = wilson_interval(successes, count)
-    few = 2 if count <= 50 else 3
-    if 0 < successes <= few:
+    limit = 2 if count <= 50 else 3
+    if 0 < successes <= limit:
         low = float(gammaincinv(successes, 1 - CONFIDENCE_LEVEL)) / count
-    if 0 < failures <= few:
+    if 0 < failures <= limit:
         high = 1 - float(gammaincinv(failures, 1 - CONFIDENCE_LEVEL)) / count
     return low, high
 
@@ -144,71 +144,77 @@ def proportion_interval_name(count: int) -> str:
 
 
 def alternatives_as_json(
-    items: AlternativeSet, kind: AlternativeKind, scored: Sequence[ScoredItem], warnings: InputWarnings
+    items: AlternativeSet, kind: AlternativeKind, results: Sequence[ScoredItem], warnings: InputWarnings
 ) -> dict[str, Any]:
     """Return all that is known of a set: shares in percent by rule, the same by category, and items missed by the sum.
 
     Args:
         items: the set.
         kind: of its items.
-        scored: its items with their log-probabilities.
+        results: its items with their log-probabilities.
         warnings: problems in reading them.
     """
     # a contrast set is judged by the sum alone
     rules = (
-        ["sum"] if kind == "contrast" else ["sum", "mean"] if scored[0].log_probs_alone is None else list(SCORING_RULES)
+        ["sum"]
+        if kind == "contrast"
+        else ["sum", "mean"]
+        if results[0].log_probs_alone is None
+        else list(SCORING_RULES)
     )
-    categories = sorted({each.item.category for each in scored if each.item.category is not None})
-    by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
+    categories = sorted({result.item.category for result in results if result.item.category is not None})
+    by_category = {name: [result for result in results if result.item.category == name] for name in categories}
     return {
         "name": items.name,
-        **_scores_of_items_json(scored, rules, kind, warnings),
+        **_scores_of_items_json(results, rules, kind, warnings),
         "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NO_UNCONDITIONAL_REASON},
         "cut": warnings.num_cut_contexts,
         "unknown": warnings.num_unknown,
-        "categories": {name: _scores_of_items_json(each, rules, kind, warnings) for name, each in by_category.items()},
+        "categories": {
+            name: _scores_of_items_json(members, rules, kind, warnings) for name, members in by_category.items()
+        },
         "failures": [
-            _failure_json(each)
-            for each in scored
-            if tie_split_accuracy(SCORING_RULES["sum"](each), each.item.answer) < 1
+            _failure_json(result)
+            for result in results
+            if tie_split_accuracy(SCORING_RULES["sum"](result), result.item.answer) < 1
         ],
     }
 
 
 def _scores_of_items_json(
-    scored: Sequence[ScoredItem], rules: Sequence[str], kind: AlternativeKind, warnings: InputWarnings
+    results: Sequence[ScoredItem], rules: Sequence[str], kind: AlternativeKind, warnings: InputWarnings
 ) -> dict[str, Any]:
     """The shares of some items by each rule; their signature counts the items that were not read as they are."""
-    chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
-    read = "end:no" if scored[0].is_pseudo else "end:counted"
-    if scored[0].log_probs_alone is not None:
-        read = "end:no|pieces:of-joined-text"
-    lines = {each.item.line for each in scored}
+    chance = 100 * mean(1 / len(each.item.alternatives) for each in results)
+    reading = "end:no" if results[0].is_pseudo else "end:counted"
+    if results[0].log_probs_alone is not None:
+        reading = "end:no|pieces:of-joined-text"
+    lines = {each.item.line for each in results}
     read_otherwise = {"cut": len(lines & warnings.cut_lines), "unknown": len(lines & warnings.unknown_lines)}
-    about = "".join(f"{name}:{count}|" for name, count in read_otherwise.items() if count)
-    shared = f"{read}|count:{len(scored)}|chance:{chance:.4g}|{about}ties:shared|stat:share*100"
-    shared = f"{shared}|interval:{proportion_interval_name(len(scored))}"
+    reading_counts = "".join(f"{name}:{count}|" for name, count in read_otherwise.items() if count)
+    shared = f"{reading}|count:{len(results)}|chance:{chance:.4g}|{reading_counts}ties:shared|stat:share*100"
+    shared = f"{shared}|interval:{proportion_interval_name(len(results))}"
     shares = {}
     for name in rules:
-        right = math.fsum(tie_split_accuracy(SCORING_RULES[name](each), each.item.answer) for each in scored)
-        low, high = proportion_interval(right, len(scored))
-        compared = (
-            RULE_SIGNATURES[name].replace("log-p", "pseudo-log-p") if scored[0].is_pseudo else RULE_SIGNATURES[name]
+        right = math.fsum(tie_split_accuracy(SCORING_RULES[name](each), each.item.answer) for each in results)
+        low, high = proportion_interval(right, len(results))
+        quantity = (
+            RULE_SIGNATURES[name].replace("log-p", "pseudo-log-p") if results[0].is_pseudo else RULE_SIGNATURES[name]
         )
-        signature = f"{kind}|compared:{compared}|{shared}"
-        shares[name] = asdict(PercentWithInterval(100 * right / len(scored), 100 * low, 100 * high, signature))
-    return {"count": len(scored), "chance": chance, "accuracy": shares}
+        signature = f"{kind}|compared:{quantity}|{shared}"
+        shares[name] = asdict(PercentWithInterval(100 * right / len(results), 100 * low, 100 * high, signature))
+    return {"count": len(results), "chance": chance, "accuracy": shares}
 
 
 def comparable_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
     """Scores as `alternatives_as_json` has them, without what the name of the set and the order of its items decide."""
-    told = ("context", "right", "likeliest")
-    failures = sorted([str(each[name]) for name in told] for each in scores["failures"])
+    keys = ("context", "right", "likeliest")
+    failures = sorted([str(each[name]) for name in keys] for each in scores["failures"])
     return {**{name: value for name, value in scores.items() if name != "name"}, "failures": failures}
 
 
-def _failure_json(scored: ScoredItem) -> dict[str, Any]:
-    item, log_probs = scored.item, scored.log_probs
+def _failure_json(result: ScoredItem) -> dict[str, Any]:
+    item, log_probs = result.item, result.log_probs
     likelier = max(range(len(log_probs)), key=log_probs.__getitem__)
     if likelier == item.answer:  # the other text that is as likely as the right one
         likelier = next(n for n, each in enumerate(log_probs) if n != item.answer and each == log_probs[item.answer])
@@ -224,8 +230,8 @@ def _failure_json(scored: ScoredItem) -> dict[str, Any]:
 
 def item_as_json(item: ScoredItem) -> dict[str, Any]:
     """An item as its file has it, with the figures of its texts."""
-    alone = {} if item.log_probs_alone is None else {"log_probs_alone": list(item.log_probs_alone)}
-    return {**item.item.row, "log_probs": list(item.log_probs), "pieces": list(item.pieces), **alone}
+    unconditional = {} if item.log_probs_alone is None else {"log_probs_alone": list(item.log_probs_alone)}
+    return {**item.item.row, "log_probs": list(item.log_probs), "pieces": list(item.pieces), **unconditional}
 
 
 def score_table_rows(scores: Mapping[str, Any]) -> list[tuple[object, ...]]:
@@ -250,20 +256,20 @@ SCORE_TABLE_COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interv
 
 def input_warning_messages(warnings: InputWarnings, items: Sequence[AlternativeItem]) -> list[str]:
     """Messages to the user on how the items were read."""
-    said, num = [], len(items)
+    messages, num = [], len(items)
     if warnings.num_cut_contexts:
         were = "was" if warnings.num_cut_contexts == 1 else "were"
         longer = format_share(warnings.num_cut_contexts, num, "context", "is", "are")
-        said.append(f"{longer} longer than the model reads, and {were} cut")
+        messages.append(f"{longer} longer than the model reads, and {were} cut")
     if warnings.num_unknown:
-        said.append(
+        messages.append(
             f"{format_share(warnings.num_unknown, num, 'item', 'has', 'have')} a text with pieces that the tokenizer "
             "does not know"
         )
     if warnings.word_joins:
         ends = format_share(len(warnings.word_joins), num, "context", "ends", "end")
-        said.append(
+        messages.append(
             f'{ends} within a word that a choice goes on with ("{warnings.word_joins[0]}"): '
             "texts are joined as they are written, so begin a choice with a space where a new word begins"
         )
-    return said
+    return messages

@@ -65,21 +65,21 @@ def score_alternatives(
     if not (TASK_SPECS[task].writes or TASK_SPECS[task].hides_pieces):
         raise DataError(f"was trained for {task}, and gives texts no probability", file=loaded.folder)
     warnings = InputWarnings()
-    read = _make_request_builder(loaded, items, kind, warnings)
-    requests = [each for item in items.items for each in read(item)]
-    found = _request_log_probs(loaded, requests, reporter)
-    scored, place = [], 0
+    build_requests = _make_request_builder(loaded, items, kind, warnings)
+    requests = [each for item in items.items for each in build_requests(item)]
+    log_probs_by_request = _request_log_probs(loaded, requests, reporter)
+    results, start = [], 0
     for item in items.items:
         count = len(item.alternatives)
-        log_probs = tuple(found[each] for each in requests[place : place + count])
-        pieces = tuple(len(after) for _, after in requests[place : place + count])
-        place += count
-        alone = None
+        log_probs = tuple(log_probs_by_request[each] for each in requests[start : start + count])
+        pieces = tuple(len(after) for _, after in requests[start : start + count])
+        start += count
+        unconditional = None
         if _is_context_part_of_text(loaded, kind):
-            alone = tuple(found[each] for each in requests[place : place + count])
-            place += count
-        scored.append(ScoredItem(item, log_probs, pieces, alone, is_pseudo=TASK_SPECS[task].hides_pieces))
-    return scored, warnings
+            unconditional = tuple(log_probs_by_request[each] for each in requests[start : start + count])
+            start += count
+        results.append(ScoredItem(item, log_probs, pieces, unconditional, is_pseudo=TASK_SPECS[task].hides_pieces))
+    return results, warnings
 
 
 def _is_context_part_of_text(loaded: LoadedModel, kind: AlternativeKind) -> bool:
@@ -153,15 +153,15 @@ class _TextRequests:
         wholes = [self._encode(item.context + text) for text in item.alternatives]
         texts_alone = [self._encode(text) for text in item.alternatives]
         start = min(len(commonprefix((context_ids, whole))) for whole in wholes)  # noqa: RUF071 - of ids, not of paths
-        added = [whole[start:] for whole in wholes]
-        for texts in (added, texts_alone):
+        continuations = [whole[start:] for whole in wholes]
+        for texts in (continuations, texts_alone):
             _check_scorable(item, self._name, texts, self._limit)
         too_many = max(0, max(map(len, wholes)) - self._limit)
-        _record_input_warnings(self._warnings, item, cut=too_many > 0, texts=added)
-        if (glued := _word_across_boundary(item)) is not None:
-            self._warnings.word_joins.append(glued)
-        shown = tuple(context_ids[too_many:start])
-        return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in texts_alone]
+        _record_input_warnings(self._warnings, item, cut=too_many > 0, texts=continuations)
+        if (joined_word := _word_across_boundary(item)) is not None:
+            self._warnings.word_joins.append(joined_word)
+        prefix = tuple(context_ids[too_many:start])
+        return [(prefix, tuple(each)) for each in continuations] + [((), tuple(each)) for each in texts_alone]
 
 
 def _record_input_warnings(
@@ -194,9 +194,9 @@ def _word_across_boundary(item: AlternativeItem) -> str | None:
     """The word that a text makes with the end of the context, in a script with spaces between words; None: none."""
     for text in item.alternatives:
         if _is_word_character(item.context[-1:]) and _is_word_character(text[:1]):
-            before, after = item.context.split()[-1], text.split()[0]
-            if not has_spaceless_script([before, after]):
-                return f"{before}{after}"[-60:]
+            last_word, first_word = item.context.split()[-1], text.split()[0]
+            if not has_spaceless_script([last_word, first_word]):
+                return f"{last_word}{first_word}"[-60:]
     return None
 
 
@@ -208,13 +208,13 @@ def _is_word_character(character: str) -> bool:
 def _request_log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Reporter) -> dict[Request, float]:
     """log p of each request; one that comes twice is scored once. Texts of like length share a batch."""
     score = _make_scorer(loaded)
-    wanted = sorted(set(requests), key=lambda each: (len(each[0]) + len(each[1]), each))
+    distinct_requests = sorted(set(requests), key=lambda each: (len(each[0]) + len(each[1]), each))
     log_probs: dict[Request, float] = {}
-    with reporter.bar("scoring", len(wanted), "texts") as bar:
-        for first in range(0, len(wanted), REQUESTS_PER_CHUNK):
-            some = wanted[first : first + REQUESTS_PER_CHUNK]
-            log_probs.update(zip(some, map(float, score(some)), strict=True))
-            bar.advance(len(some))
+    with reporter.bar("scoring", len(distinct_requests), "texts") as bar:
+        for first in range(0, len(distinct_requests), REQUESTS_PER_CHUNK):
+            chunk = distinct_requests[first : first + REQUESTS_PER_CHUNK]
+            log_probs.update(zip(chunk, map(float, score(chunk)), strict=True))
+            bar.advance(len(chunk))
     return log_probs
 
 
@@ -225,14 +225,14 @@ def _make_scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArr
     by_steps = isinstance(model, Ensemble)
     if TASK_SPECS[loaded.config.task].translates:
         of_pairs = forced_log_probs_by_steps if by_steps else target_log_probs
-        return lambda some: of_pairs(
-            model, [source for source, _ in some], [target[:-1] for _, target in some], device=device
+        return lambda requests: of_pairs(
+            model, [source for source, _ in requests], [target[:-1] for _, target in requests], device=device
         )
     if TASK_SPECS[loaded.config.task].hides_pieces:
-        return lambda some: pseudo_log_likelihoods(
-            model, [[*before, *after] for before, after in some], [len(before) for before, _ in some]
+        return lambda requests: pseudo_log_likelihoods(
+            model, [[*before, *after] for before, after in requests], [len(before) for before, _ in requests]
         )
     of_texts = forced_text_log_probs_by_steps if by_steps else forced_text_log_probs
-    return lambda some: of_texts(
-        model, [[*before, *after] for before, after in some], [len(before) for before, _ in some], device=device
+    return lambda requests: of_texts(
+        model, [[*before, *after] for before, after in requests], [len(before) for before, _ in requests], device=device
     )

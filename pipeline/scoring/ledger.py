@@ -127,18 +127,18 @@ def read_evaluated_model(model: Path, fingerprint: str, selection_method: str) -
         fingerprint: its fingerprint.
         selection_method: how the model was chosen, as in `LedgerEntry`.
     """
-    place = Path(os.path.abspath(model))  # a link's target may lie anywhere
-    if place.name != "model" or not any((place.parent / each).is_dir() for each in _RUN_SUBFOLDERS):
+    folder = Path(os.path.abspath(model))  # a link's target may lie anywhere
+    if folder.name != "model" or not any((folder.parent / each).is_dir() for each in _RUN_SUBFOLDERS):
         return None
-    return EvaluatedModel(place.parent.parent, fingerprint, place.parent.name, selection_method)
+    return EvaluatedModel(folder.parent.parent, fingerprint, folder.parent.name, selection_method)
 
 
 def evaluated_model_from_manifests(models: Sequence[Manifest], selection_method: str) -> EvaluatedModel | None:
     """The model, or several as an ensemble, as one that looks at a test set."""
     if len(models) == 1:
         return read_evaluated_model(models[0].path, models[0].fingerprint, selection_method)
-    together = sha256_of_json([each.fingerprint for each in models])
-    return read_evaluated_model(models[0].path, together, f"{selection_method}, as an ensemble")
+    fingerprint = sha256_of_json([each.fingerprint for each in models])
+    return read_evaluated_model(models[0].path, fingerprint, f"{selection_method}, as an ensemble")
 
 
 def evaluated_model_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> EvaluatedModel | None:
@@ -154,12 +154,16 @@ def evaluated_model_of_files(models: Sequence[Manifest], hypotheses: Path | None
     folder = Path(os.path.abspath(hypotheses)).parent
     model = folder.parent / "model"
     try:
-        made, there = read_manifest(folder, folder), read_manifest(model, model)
+        manifest, model_manifest = read_manifest(folder, folder), read_manifest(model, model)
     except (DataError, OSError):
         return None  # not a file of an artifact, or of no run
-    named = made.inputs.get("model")
-    is_its_model = named is not None and there.stage == "train" and named.fingerprint == there.fingerprint
-    return read_evaluated_model(model, there.fingerprint, "files") if is_its_model else None
+    model_input = manifest.inputs.get("model")
+    is_its_model = (
+        model_input is not None
+        and model_manifest.stage == "train"
+        and model_input.fingerprint == model_manifest.fingerprint
+    )
+    return read_evaluated_model(model, model_manifest.fingerprint, "files") if is_its_model else None
 
 
 def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporter) -> None:
@@ -173,12 +177,12 @@ def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporte
         entries: the looks.
         reporter: shows the warning.
     """
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         with open_file_below(root, root / LEDGER_FILE, "a+b", buffering=0) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             for look in entries:
-                _append_line(stream.fileno(), _serialize_entry({**asdict(look), "when": now}))
+                _append_line(stream.fileno(), _serialize_entry({**asdict(look), "when": timestamp}))
             os.fsync(stream.fileno())
     except (OSError, CannotWrite) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
@@ -232,16 +236,16 @@ def _append_line(descriptor: int, line: bytes) -> None:
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         line = b"\n" + line
-    if (written := os.write(descriptor, line)) != len(line):
-        raise OSError(f"only {written} of {len(line)} bytes could be written")
+    if (num_written := os.write(descriptor, line)) != len(line):
+        raise OSError(f"only {num_written} of {len(line)} bytes could be written")
 
 
 def _serialize_entry(entry: dict[str, str]) -> bytes:
-    cut = {
+    truncated_entry = {
         name: value if len(value) <= MAX_FIELD_LENGTH else value[: MAX_FIELD_LENGTH - 1] + "…"
         for name, value in entry.items()
     }
-    return json.dumps(cut, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return json.dumps(truncated_entry, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def _parse_entry(line: str) -> LedgerEntry | None:

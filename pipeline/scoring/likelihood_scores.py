@@ -132,11 +132,16 @@ def _score_language_model(
     windows = make_windows(lines if config.block is None else lines.sum(keepdims=True), longest, stride or longest)
     overlap, num_long = windows.contexts.any(), int((lines > longest).sum()) if config.block is None else 0
     if num_long:
-        apart = f"each {stride} after the one before" if overlap else "each by itself (--stride gives them context)"
+        spacing = f"each {stride} after the one before" if overlap else "each by itself (--stride gives them context)"
         _warn_of_long_texts(
-            num_long, split, longest, f"scored in windows of {format_count(longest, 'token')}, {apart}", name, reporter
+            num_long,
+            split,
+            longest,
+            f"scored in windows of {format_count(longest, 'token')}, {spacing}",
+            name,
+            reporter,
         )
-    scored = token_scores(
+    tokens = token_scores(
         loaded.model.eval(),
         concatenate_targets(split),
         windows,
@@ -146,15 +151,15 @@ def _score_language_model(
     )
     texts = split.texts()[1]
     # a line break is a word (<eos> of Penn Treebank) and a character, as the end token that stands for it is a token
-    by_line = Likelihoods(scored.log_probs_of_texts(lines), lines, np.array([num_words(text) + 1 for text in texts]))
+    by_line = Likelihoods(tokens.log_probs_of_texts(lines), lines, np.array([num_words(text) + 1 for text in texts]))
     characters = CharacterCounts.count_texts(texts, loaded.target_tokenizer, newlines=True)
-    nll, count, words = -math.fsum(by_line.log_probs), len(scored.log_probs), int(by_line.words.sum())
+    nll, count, words = -math.fsum(by_line.log_probs), len(tokens.log_probs), int(by_line.words.sum())
     signature = _likelihood_signature(config, count) + (f"|stride:{stride}" if overlap else "")
     signature += _signature_addition(config, split, num_long, name, reporter)
     scores = {
         "perplexity": _perplexity_score(nll, count, signature, loaded),
         "word_perplexity": Score(exp_or_inf(nll / words), f"unit:word|count:{words}|newline:counted|{signature}"),
-        "token_accuracy": Score(100 * float(scored.right.mean()), f"{signature}|stat:share*100"),
+        "token_accuracy": Score(100 * float(tokens.right.mean()), f"{signature}|stat:share*100"),
         "bits_per_character": Score(
             nll / math.log(2) / characters.num_characters, f"{characters.signature}|newline:counted|{signature}"
         ),
@@ -210,8 +215,8 @@ def _likelihood_signature(config: ModelConfig, count: float, num_draws: int = 1)
         spans = f"{config.span_corruption.share:g}-in-spans-of-{config.span_corruption.mean_length:g}"
         return f"unit:{unit}|count:{count:.0f}|end:counted|sentinels:counted|hidden:{spans}{draws}"
     if abilities.hides_pieces:
-        shown = f"hidden:{MASK_TOKEN_SHARE:g}|random:{RANDOM_TOKEN_SHARE:g}"
-        return f"unit:{unit}|count:{count:.0f}|end:none|context:line|chosen:each-once{draws}|{shown}"
+        noise_shares = f"hidden:{MASK_TOKEN_SHARE:g}|random:{RANDOM_TOKEN_SHARE:g}"
+        return f"unit:{unit}|count:{count:.0f}|end:none|context:line|chosen:each-once{draws}|{noise_shares}"
     context = "line" if config.block is None else f"windows-of-{config.block}"
     return f"unit:{unit}|count:{count:.0f}|end:counted|context:{context}"
 
@@ -220,10 +225,12 @@ def _signature_addition(config: ModelConfig, split: Split, num_long: int, name: 
     """The part of a signature on unknown pieces, and on texts that are longer than the model reads."""
     abilities = TASK_SPECS[config.task]
     ids, _ = _input_column(split, abilities).take(np.arange(len(split)))
-    unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability
+    unknown, likelihood = int((ids == UNK_ID).sum()), abilities.by_probability
     if not abilities.within_window:  # else what is unknown is left out
         warn_of_unknown_pieces(name, unknown, len(ids), reporter)
-    return (f"|{how.unknown}:{unknown}" if unknown else "") + (f"|{how.long_texts}:{num_long}" if num_long else "")
+    return (f"|{likelihood.unknown}:{unknown}" if unknown else "") + (
+        f"|{likelihood.long_texts}:{num_long}" if num_long else ""
+    )
 
 
 def _make_evaluation(name: str, split: Split, scores: dict[str, Score]) -> Evaluation:

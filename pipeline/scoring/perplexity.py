@@ -113,8 +113,8 @@ def _source_ids(loaded: LoadedModel, sources: Sequence[str], directions: Sequenc
     rest = iter(sources)
     return [
         ids
-        for each in directions
-        for ids in loaded.for_direction(each).source_tokenizer.encode_batch(list(islice(rest, each.rows)))
+        for direction in directions
+        for ids in loaded.for_direction(direction).source_tokenizer.encode_batch(list(islice(rest, direction.rows)))
     ]
 
 
@@ -182,11 +182,11 @@ def perplexity(
     return perplexity_scores(likelihoods.total, counts, loaded.target_tokenizer.vocab_size), likelihoods
 
 
-def _sum_by_segment(count: int, scored: Iterable[tuple[SourceReferencePair, float]]) -> Likelihoods:
+def _sum_by_segment(count: int, log_prob_by_pair: Iterable[tuple[SourceReferencePair, float]]) -> Likelihoods:
     """The log probabilities of the pairs of each of `count` segments, added up."""
     log_probs_by_segment: list[list[float]] = [[] for _ in range(count)]
     pieces, words = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    for pair, log_prob in scored:
+    for pair, log_prob in log_prob_by_pair:
         log_probs_by_segment[pair.row].append(log_prob)
         pieces[pair.row] += pair.num_pieces
         words[pair.row] += pair.num_words

@@ -59,10 +59,10 @@ class SegmentScores:
             yield {"split": self.split, "line": row + 1, **self._row_likelihood(row), "external": external}
 
     def _row_likelihood(self, row: int) -> dict[str, float | int | None]:
-        found = self.likelihoods
-        if found is None or math.isnan(found.log_probs[row]):
+        likelihoods = self.likelihoods
+        if likelihoods is None or math.isnan(likelihoods.log_probs[row]):
             return {"log_prob": None, "pieces": None, "words": None}
-        numbers = float(found.log_probs[row]), int(found.pieces[row]), int(found.words[row])
+        numbers = float(likelihoods.log_probs[row]), int(likelihoods.pieces[row]), int(likelihoods.words[row])
         return dict(zip(("log_prob", "pieces", "words"), numbers, strict=True))
 
 
@@ -70,5 +70,5 @@ def write_segments(file: Path, tests: Iterable[SegmentScores]) -> None:
     """Write the rows of all test sets, one JSON object a line."""
     with open(file, "w", encoding="utf-8", newline="\n") as lines:
         lines.writelines(
-            json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for each in tests for row in each.rows()
+            json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for test in tests for row in test.rows()
         )

@@ -57,17 +57,17 @@ def summary_scores(names: Sequence[str], statistics: SummaryStatistics) -> tuple
             f"n:{NOVELTY_ORDER}|{_TOKENIZATION_SIGNATURE}|stat:not-in-source/ngrams*100",
         ),
     }
-    asked = {name: values[name] for name in names if name in values}
-    scores = {name: Score(value, signature) for name, (value, signature) in asked.items() if value is not None}
-    return scores, dict.fromkeys((name for name in asked if name not in scores), NO_WORDS_REASON)
+    requested = {name: values[name] for name in names if name in values}
+    scores = {name: Score(value, signature) for name, (value, signature) in requested.items() if value is not None}
+    return scores, dict.fromkeys((name for name in requested if name not in scores), NO_WORDS_REASON)
 
 
 def _novelty_share(pairs: Sequence[tuple[Tokens, Tokens]], order: int) -> float | None:
     novel = total = 0
     for source, text in pairs:
-        known = {*_list_ngrams(source, order)}
+        source_ngrams = {*_list_ngrams(source, order)}
         ngrams = _list_ngrams(text, order)
-        novel, total = novel + sum(each not in known for each in ngrams), total + len(ngrams)
+        novel, total = novel + sum(each not in source_ngrams for each in ngrams), total + len(ngrams)
     return 100 * novel / total if total else None
 
 

@@ -48,8 +48,8 @@ class CharacterCounts:
     @property
     def signature(self) -> str:
         """The number, and where they differ both."""
-        both = "" if self.read == self.kept else f"|read:{self.read}|kept:{self.kept}"
-        return f"unit:code-point|count:{self.num_characters}{both}"
+        counts = "" if self.read == self.kept else f"|read:{self.read}|kept:{self.kept}"
+        return f"unit:code-point|count:{self.num_characters}{counts}"
 
 
 def num_words(text: str) -> int:

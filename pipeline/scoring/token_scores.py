@@ -68,9 +68,9 @@ def make_windows(texts: Ints, window_length: int, stride: int) -> ScoringWindows
     """
     counts = 1 + -(-np.maximum(texts - window_length, 0) // stride)
     number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    begins, within = np.repeat(np.cumsum(texts) - texts, counts), stride * number
-    lengths = np.minimum(np.repeat(texts, counts) - within, window_length)
-    return ScoringWindows(begins + within, lengths, np.where(number > 0, window_length - stride, 0))
+    begins, offsets = np.repeat(np.cumsum(texts) - texts, counts), stride * number
+    lengths = np.minimum(np.repeat(texts, counts) - offsets, window_length)
+    return ScoringWindows(begins + offsets, lengths, np.where(number > 0, window_length - stride, 0))
 
 
 def token_scores(
@@ -95,28 +95,28 @@ def token_scores(
     with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
         for rows in batches:
             starts, lengths, contexts = windows.starts[rows], windows.lengths[rows], windows.contexts[rows]
-            inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            counted = inside >= np.repeat(contexts, lengths)
-            places = (np.repeat(starts, lengths) + inside)[counted]
+            offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            mask = offsets >= np.repeat(contexts, lengths)
+            positions = (np.repeat(starts, lengths) + offsets)[mask]
             batch = make_window_batch(text, starts, lengths).to(device)
-            what = f"a batch of {format_count(len(rows), 'window')} x {format_count(int(lengths.max()), 'token')}"
-            with raise_oom_as_data_error(lambda what=what: too_large_message(what, name)):  # type: ignore[misc]
-                log_probs[places], right[places] = _score_batch(model, batch, torch.from_numpy(counted).to(device))
+            size = f"a batch of {format_count(len(rows), 'window')} x {format_count(int(lengths.max()), 'token')}"
+            with raise_oom_as_data_error(lambda size=size: too_large_message(size, name)):  # type: ignore[misc]
+                log_probs[positions], right[positions] = _score_batch(model, batch, torch.from_numpy(mask).to(device))
             bar.advance(1)
     return TokenScores(log_probs, right)
 
 
-def _score_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _score_batch(model: Any, batch: TextBatch, mask: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Log-probability (n,) of each token of a batch that counts, and whether none is likelier (n,)."""
-    hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))[counted]
+    hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))[mask]
     log_probs, right = [], []
     # the output layer in pieces: logits (n, V) of a whole batch need not fit into memory
-    for part, wanted in zip(
-        torch.split(hidden, MAX_BATCH_ROWS), torch.split(batch.tokens_out[counted], MAX_BATCH_ROWS), strict=True
+    for hidden_rows, targets in zip(
+        torch.split(hidden, MAX_BATCH_ROWS), torch.split(batch.tokens_out[mask], MAX_BATCH_ROWS), strict=True
     ):
-        logits = model.output(part)
-        log_probs.append(token_log_probs(logits, wanted))
-        right.append(logits.argmax(-1) == wanted)
-    found: NDArray[np.float64] = torch.cat(log_probs).cpu().double().numpy()
-    check_not_nan(found)
-    return found, torch.cat(right).cpu().numpy()
+        logits = model.output(hidden_rows)
+        log_probs.append(token_log_probs(logits, targets))
+        right.append(logits.argmax(-1) == targets)
+    all_log_probs: NDArray[np.float64] = torch.cat(log_probs).cpu().double().numpy()
+    check_not_nan(all_log_probs)
+    return all_log_probs, torch.cat(right).cpu().numpy()

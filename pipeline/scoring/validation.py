@@ -47,19 +47,19 @@ class ValidationScorer:
         self.references = references
         evaluation = resolve_tokenizer(evaluation, references).model_copy(update={"metrics": tuple(metrics)})
         for name, reason in too_long_reasons([], references, evaluation).items():
-            shown, remedy = (
+            label, remedy = (
                 ("BLEU", "validation.bleu = false") if name == "bleu" else (name, "other validation.metrics")
             )
-            raise DataError(f"validation target: {reason} for {shown}; shorten it, or set {remedy}")
+            raise DataError(f"validation target: {reason} for {label}; shorten it, or set {remedy}")
         self.missing = inapplicable_metrics([], references, evaluation)
         self.metrics = tuple(name for name in metrics if name not in self.missing)
         self.evaluation = evaluation.model_copy(update={"metrics": self.metrics})
 
     def score(self, hypotheses: Sequence[str]) -> dict[str, Score]:
         """The scores of these hypotheses, by metric."""
-        found = too_long_reasons(hypotheses, self.references, self.evaluation)
-        scored = {name: METRIC_FUNCTIONS[name] for name in self.metrics if name not in found}
-        return {name: metric(hypotheses, self.references, self.evaluation) for name, metric in scored.items()}
+        long_reasons = too_long_reasons(hypotheses, self.references, self.evaluation)
+        functions = {name: METRIC_FUNCTIONS[name] for name in self.metrics if name not in long_reasons}
+        return {name: metric(hypotheses, self.references, self.evaluation) for name, metric in functions.items()}
 
 
 class ValidationTranslator(ValidationScorer):
@@ -85,9 +85,13 @@ class ValidationTranslator(ValidationScorer):
         *,
         before: str | None = None,
     ) -> None:
-        each = split if split.images is None else split.group_by_image()
-        self.sources: list[list[int]] | RowImages = split.source.to_lists() if each.images is None else each.images
-        columns = [each.texts()[1]] if each.images is None else [each.texts()[1], *each.further_references()]
+        segments = split if split.images is None else split.group_by_image()
+        self.sources: list[list[int]] | RowImages = (
+            split.source.to_lists() if segments.images is None else segments.images
+        )
+        columns = (
+            [segments.texts()[1]] if segments.images is None else [segments.texts()[1], *segments.further_references()]
+        )
         if before is not None:
             evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of_signature(before)})
         super().__init__([[join_to_one_line(text) for text in column] for column in columns], evaluation, metrics)
@@ -111,8 +115,8 @@ class ValidationTranslator(ValidationScorer):
         with raise_oom_as_data_error(
             lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"
         ):
-            found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: check_interrupt())
-        texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
+            outputs = decode(model, share, self.decoding, device=world.device, on_done=lambda _: check_interrupt())
+        texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in outputs])
         hypotheses = [""] * len(self.sources)
         for rank, part in enumerate(world.all_gather_object(texts)):
             hypotheses[rank :: world.size] = map(join_to_one_line, part)
@@ -152,13 +156,13 @@ class LabelScorer(ValidationScorer):
             check_interrupt: called often; may raise to break off.
         """
         task: Any = self.task  # one that labels, so that it has `predict`
-        mine: list[tuple[int, list[int]]] = []
+        predictions: list[tuple[int, list[int]]] = []
         for _, rows in world.shard_items(self.batches):
             check_interrupt()
-            found = task.predict(model, task.batch(self.split, rows).to(world.device), 1)
-            mine += [(int(row), list(best.ids)) for row, (best, *_) in zip(rows, found, strict=True)]
+            results = task.predict(model, task.batch(self.split, rows).to(world.device), 1)
+            predictions += [(int(row), list(best.ids)) for row, (best, *_) in zip(rows, results, strict=True)]
         hypotheses = [""] * len(self.split)
-        for part in world.all_gather_object(mine):
+        for part in world.all_gather_object(predictions):
             texts = self.target_tokenizer.decode_batch([ids for _, ids in part])
             for (row, _), text in zip(part, texts, strict=True):
                 hypotheses[row] = text
@@ -226,11 +230,11 @@ class Validator:
             check_interrupt()
             with raise_oom_as_data_error(partial(self._too_large_message, rows)):
                 counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
-            found: tuple[Tensor | int, ...] = (counts.nll, counts.correct, counts.count, counts.unknown)
-            for place, value in enumerate(found):
-                sums[place] += float(value)
+            values: tuple[Tensor | int, ...] = (counts.nll, counts.correct, counts.count, counts.unknown)
+            for index, value in enumerate(values):
+                sums[index] += float(value)
         parts = world.all_gather_object(sums)
-        nll, correct, count, unknown = (math.fsum(part[place] for part in parts) for place in range(4))
+        nll, correct, count, unknown = (math.fsum(part[index] for part in parts) for index in range(4))
         return nll, correct, count, unknown
 
     def _too_large_message(self, rows: Rows) -> str:
@@ -256,30 +260,32 @@ class DirectionsValidator:
             world: this process among those of the training.
             check_interrupt: called often; may raise to break off.
         """
-        found = {name: each.compute_metrics(model, world, check_interrupt) for name, each in self.validators.items()}
+        directions = {
+            name: each.compute_metrics(model, world, check_interrupt) for name, each in self.validators.items()
+        }
         loss, accuracy = (
-            math.fsum(each[name] for each in found.values()) / len(found) for name in ("loss", "accuracy")
+            math.fsum(each[name] for each in directions.values()) / len(directions) for name in ("loss", "accuracy")
         )
-        scores = {name: _scores_from_metrics(each) for name, each in found.items()}
+        scores = {name: _scores_from_metrics(each) for name, each in directions.items()}
         shared = [metric for metric in next(iter(scores.values())) if all(metric in each for each in scores.values())]
         means = {metric: mean_of_directions({name: each[metric] for name, each in scores.items()}) for metric in shared}
         return {
             "loss": loss,
-            "perplexity": None if any(each["perplexity"] is None for each in found.values()) else exp_or_inf(loss),
+            "perplexity": None if any(each["perplexity"] is None for each in directions.values()) else exp_or_inf(loss),
             "accuracy": accuracy,
             **_validation_metrics(means),
-            "directions": found,
+            "directions": directions,
         }
 
 
 def _validation_metrics(scores: Mapping[str, Score]) -> dict[str, Any]:
     """Scores as figures of validation: BLEU, None if there is none, and the others."""
-    others = {name: {"score": each.score, "signature": each.signature} for name, each in scores.items()}
-    bleu = others.pop("bleu", {"score": None, "signature": None})
-    return {"bleu": bleu["score"], "bleu_signature": bleu["signature"], "scores": others}
+    entries = {name: {"score": each.score, "signature": each.signature} for name, each in scores.items()}
+    bleu = entries.pop("bleu", {"score": None, "signature": None})
+    return {"bleu": bleu["score"], "bleu_signature": bleu["signature"], "scores": entries}
 
 
 def _scores_from_metrics(metrics: Mapping[str, Any]) -> dict[str, Score]:
     """The scores among figures of validation."""
-    found = {} if metrics["bleu"] is None else {"bleu": Score(metrics["bleu"], metrics["bleu_signature"])}
-    return found | {name: Score(**each) for name, each in metrics.get("scores", {}).items()}
+    scores = {} if metrics["bleu"] is None else {"bleu": Score(metrics["bleu"], metrics["bleu_signature"])}
+    return scores | {name: Score(**each) for name, each in metrics.get("scores", {}).items()}

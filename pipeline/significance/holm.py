@@ -13,11 +13,11 @@ def holm_correction(p_values: Sequence[float]) -> list[float]:
     Returns the p-values in the order given.
     """
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    corrected, largest = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        corrected[place] = largest
-    return corrected
+    adjusted_p_values, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted_p_values[index] = largest
+    return adjusted_p_values
 
 
 def format_p_value(p: float) -> str:

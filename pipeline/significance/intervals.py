@@ -30,7 +30,7 @@ IntervalOrReason: TypeAlias = tuple[str | None, float | None, float | None]
 """The reason why there is no interval, or None; its ends, or None."""
 
 
-def score_interval(system: SegmentStatistics, drawn: Array) -> IntervalOrReason:
+def score_interval(system: SegmentStatistics, draws: Array) -> IntervalOrReason:
     """The interval of a score, of which there are draws: of a share `proportion_interval`, else percentiles."""
     if len(system) == 1:
         return ONE_SEGMENT_REASON, None, None
@@ -46,51 +46,59 @@ def score_interval(system: SegmentStatistics, drawn: Array) -> IntervalOrReason:
         return None, 100 * low, 100 * high
     if system.rarest is not None and system.rarest < MIN_LABEL_SEGMENTS:
         return RARE_LABEL_REASON.format(format_count(system.rarest, "segment"), MIN_LABEL_SEGMENTS), None, None
-    return _percentile_interval(len(system), drawn)
+    return _percentile_interval(len(system), draws)
 
 
-def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, drawn: Array) -> IntervalOrReason:
+def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, draws: Array) -> IntervalOrReason:
     """Compute the interval of a system's score less the baseline's: for shares of the same segments Newcombe's.
 
     Args:
         baseline: the statistics of one system.
         system: those of the other, on the same segments.
-        drawn: the differences of their scores in the resamples.
+        draws: the differences of their scores in the resamples.
     """
-    apart = (baseline.rows != system.rows).any(-1)
-    if not apart.any():
+    differs = (baseline.rows != system.rows).any(-1)
+    if not differs.any():
         return IDENTICAL_DRAWS_REASON, None, None
     if baseline.is_share and system.is_share and (baseline.rows[:, 1] == system.rows[:, 1]).all():
         return _proportion_difference_interval(baseline, system)
-    if len(system) >= MIN_SEGMENTS and apart.sum() < MIN_DIFFERING_SEGMENTS:
+    if len(system) >= MIN_SEGMENTS and differs.sum() < MIN_DIFFERING_SEGMENTS:
         return (
-            TOO_FEW_DIFFERENCES_REASON.format(format_count(int(apart.sum()), "segment"), MIN_DIFFERING_SEGMENTS),
+            TOO_FEW_DIFFERENCES_REASON.format(format_count(int(differs.sum()), "segment"), MIN_DIFFERING_SEGMENTS),
             None,
             None,
         )
-    return _percentile_interval(len(system), drawn)
+    return _percentile_interval(len(system), draws)
 
 
 def _proportion_difference_interval(baseline: SegmentStatistics, system: SegmentStatistics) -> IntervalOrReason:
-    counted = system.rows[:, 1] > 0
-    one, other = system.rows[counted, 0] > 0, baseline.rows[counted, 0] > 0
-    if len(one) < MIN_SEGMENTS_FOR_SHARE_INTERVAL:
+    mask = system.rows[:, 1] > 0
+    system_right, baseline_right = system.rows[mask, 0] > 0, baseline.rows[mask, 0] > 0
+    if len(system_right) < MIN_SEGMENTS_FOR_SHARE_INTERVAL:
         return (
-            TOO_FEW_SEGMENTS_REASON.format(format_count(len(one), "segment"), MIN_SEGMENTS_FOR_SHARE_INTERVAL),
+            TOO_FEW_SEGMENTS_REASON.format(format_count(len(system_right), "segment"), MIN_SEGMENTS_FOR_SHARE_INTERVAL),
             None,
             None,
         )
     low, high = newcombe_interval(
-        *(int(each.sum()) for each in (one & other, one & ~other, ~one & other, ~one & ~other))
+        *(
+            int(each.sum())
+            for each in (
+                system_right & baseline_right,
+                system_right & ~baseline_right,
+                ~system_right & baseline_right,
+                ~system_right & ~baseline_right,
+            )
+        )
     )
     return None, 100 * low, 100 * high
 
 
-def _percentile_interval(num_segments: int, drawn: Array) -> IntervalOrReason:
+def _percentile_interval(num_segments: int, draws: Array) -> IntervalOrReason:
     if num_segments < MIN_SEGMENTS:
         return TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), MIN_SEGMENTS), None, None
-    if not np.isfinite(drawn).all():
+    if not np.isfinite(draws).all():
         return INFINITE_DRAWS_REASON, None, None
-    if np.ptp(drawn) <= ROUNDING_TOLERANCE * np.abs(drawn).max():
+    if np.ptp(draws) <= ROUNDING_TOLERANCE * np.abs(draws).max():
         return IDENTICAL_DRAWS_REASON, None, None
-    return None, *percentile_interval(drawn)
+    return None, *percentile_interval(draws)

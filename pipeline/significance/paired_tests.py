@@ -119,15 +119,18 @@ def compare_systems(
         rounded = bootstrap_scores(systems, resamples=resamples, seed=seed, precision=np.float32)
     p_values = randomisation_p_values(baseline, systems[1:], trials=trials, seed=seed)
     results = []
-    for place, system in enumerate(systems):
-        result = _score_result(system, scores[place])
+    for index, system in enumerate(systems):
+        result = _score_result(system, scores[index])
         with np.errstate(invalid="ignore"):  # two infinite perplexities
-            apart, p_bootstrap = scores[place] - scores[0], bootstrap_p(baseline, system, rounded[place] - rounded[0])
+            differences, p_bootstrap = (
+                scores[index] - scores[0],
+                bootstrap_p(baseline, system, rounded[index] - rounded[0]),
+            )
         if baseline.sacrebleu is not None:
-            mean, half_width = mean_and_half_width(rounded[place])
+            mean, half_width = mean_and_half_width(rounded[index])
             result = replace(result, mean=mean, half_width=half_width)
-        if place and len(system) > 1:
-            versus = _make_difference(baseline, system, apart, p_bootstrap, p_values[place - 1])
+        if index and len(system) > 1:
+            versus = _make_difference(baseline, system, differences, p_bootstrap, p_values[index - 1])
             result = replace(result, versus=versus)
         results.append(result)
         if on_done is not None:
@@ -135,11 +138,11 @@ def compare_systems(
     return _correct_p_values(results)
 
 
-def _score_result(system: SegmentStatistics, drawn: Array) -> SystemResult:
+def _score_result(system: SegmentStatistics, draws: Array) -> SystemResult:
     """The score of a system and its interval, where it has one."""
-    reason, low, high = score_interval(system, drawn)
+    reason, low, high = score_interval(system, draws)
     with np.errstate(invalid="ignore"):  # infinite perplexities
-        mean = float(drawn.mean())
+        mean = float(draws.mean())
     half_width = None if low is None or high is None else 0.5 * (high - low)
     return SystemResult(system.value, low, high, mean, half_width, no_interval_reason=reason)
 
@@ -147,7 +150,7 @@ def _score_result(system: SegmentStatistics, drawn: Array) -> SystemResult:
 def _make_difference(
     baseline: SegmentStatistics,
     system: SegmentStatistics,
-    drawn: Array,
+    draws: Array,
     p_bootstrap: float,
     p_randomisation: tuple[float, float],
 ) -> PairedDifference:
@@ -159,14 +162,14 @@ def _make_difference(
     elif baseline.sacrebleu is None:
         p_without_ties = p
     better = None if not difference or np.isnan(difference) else (difference > 0) == system.higher_is_better
-    reason, low, high = difference_interval(baseline, system, drawn)
+    reason, low, high = difference_interval(baseline, system, draws)
     return PairedDifference(difference, low, high, p_bootstrap, p_without_ties, num_apart, p, p, better, reason)
 
 
 def _correct_p_values(results: Sequence[SystemResult]) -> list[SystemResult]:
     """The results with Holm's correction over all systems that were tested."""
-    corrected = iter(holm_correction([result.versus.p for result in results if result.versus is not None]))
+    p_values = iter(holm_correction([result.versus.p for result in results if result.versus is not None]))
     return [
-        result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(corrected)))
+        result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(p_values)))
         for result in results
     ]

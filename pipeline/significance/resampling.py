@@ -53,11 +53,11 @@ def bootstrap_scores(
     Returns:
         Scores (systems, resamples).
     """
-    found: list[list[Array]] = [[] for _ in systems]
+    blocks: list[list[Array]] = [[] for _ in systems]
     for counts in _draw_counts(len(systems[0]), resamples, seed):
-        for scores, system in zip(found, systems, strict=True):
+        for scores, system in zip(blocks, systems, strict=True):
             scores.append(system.score((counts @ system.rows).astype(precision)))
-    return np.stack([np.concatenate(scores) for scores in found])
+    return np.stack([np.concatenate(scores) for scores in blocks])
 
 
 def bootstrap_p(baseline: SegmentStatistics, system: SegmentStatistics, differences: Array) -> float:
@@ -119,12 +119,12 @@ def randomisation_p_values(
     at_least, greater = np.zeros(len(systems), dtype=np.int64), np.zeros(len(systems), dtype=np.int64)
     for swapped in _draw_swaps(len(baseline), trials, seed):
         in_place, exchanged = (np.split(each @ rows, len(systems) + 1, axis=-1) for each in (1 - swapped, swapped))
-        for place, system in enumerate(systems):
-            one, other = exchanged[0] + in_place[place + 1], in_place[0] + exchanged[place + 1]
+        for index, system in enumerate(systems):
+            system_sums, baseline_sums = exchanged[0] + in_place[index + 1], in_place[0] + exchanged[index + 1]
             with np.errstate(invalid="ignore"):  # two infinite perplexities
-                differences = np.abs(system.score(one) - system.score(other))
-            at_least[place] += (differences >= observed[place] - rounding[place]).sum()
-            greater[place] += (differences > observed[place]).sum()
+                differences = np.abs(system.score(system_sums) - system.score(baseline_sums))
+            at_least[index] += (differences >= observed[index] - rounding[index]).sum()
+            greater[index] += (differences > observed[index]).sum()
     return [
         ((ties + 1) / (trials + 1), (rest + 1) / (trials + 1))
         for ties, rest in zip(at_least.tolist(), greater.tolist(), strict=True)
@@ -135,9 +135,9 @@ def _draw_counts(num_segments: int, resamples: int, seed: int | None) -> Iterato
     """Blocks (draws, segments) of the number of times that each segment was drawn."""
     rng = np.random.default_rng(seed)
     for size in _block_sizes(num_segments, resamples):
-        drawn = rng.choice(num_segments, size=(size, num_segments), replace=True)
-        drawn += num_segments * np.arange(size)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * num_segments)
+        indexes = rng.choice(num_segments, size=(size, num_segments), replace=True)
+        indexes += num_segments * np.arange(size)[:, None]
+        counts = np.bincount(indexes.ravel(), minlength=size * num_segments)
         yield counts.reshape(size, num_segments).astype(np.float64)
 
 

@@ -59,20 +59,21 @@ def _chrf(metric: CHRF, sums: Sums) -> Scores:
 
     Sums (N, 3 orders): n-grams of the hypothesis, of the reference, and those that match.
     """
-    given, wanted, matched = (sums[:, place::3] for place in range(3))
-    counts = (given > 0) & (wanted > 0)
+    hypothesis_ngrams, reference_ngrams, matches = (sums[:, index::3] for index in range(3))
+    counts = (hypothesis_ngrams > 0) & (reference_ngrams > 0)
     precisions, recalls = (
-        np.divide(matched, each, out=np.zeros_like(matched), where=counts) for each in (given, wanted)
+        np.divide(matches, totals, out=np.zeros_like(matches), where=counts)
+        for totals in (hypothesis_ngrams, reference_ngrams)
     )
     precision, recall = np.zeros_like(sums[:, 0]), np.zeros_like(sums[:, 0])
-    for place in range(metric.order):  # one by one, as the order of additions decides the last bit
-        precision += precisions[:, place]
-        recall += recalls[:, place]
+    for index in range(metric.order):  # one by one, as the order of additions decides the last bit
+        precision += precisions[:, index]
+        recall += recalls[:, index]
     orders = np.maximum(counts.sum(-1), 1).astype(sums.dtype)
     precision, recall = precision / orders, recall / orders
     weight = metric.beta**2
-    score, whole = (1 + weight) * precision * recall, weight * precision + recall
-    scores: Scores = 100 * np.divide(score, whole, out=np.zeros_like(score), where=whole > 0)
+    score, denominator = (1 + weight) * precision * recall, weight * precision + recall
+    scores: Scores = 100 * np.divide(score, denominator, out=np.zeros_like(score), where=denominator > 0)
     return scores
 
 

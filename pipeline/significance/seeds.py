@@ -97,12 +97,12 @@ def compare_recipes(recipes: Sequence[Sequence[SegmentStatistics]]) -> list[Reci
     with np.errstate(invalid="ignore"):  # infinite perplexities
         pseudo = [np.stack([pseudo_values(run) for run in runs]) for runs in recipes]
         results = [_recipe_result(runs, each) for runs, each in zip(recipes, pseudo, strict=True)]
-        for place in range(1, len(results)):
-            if min(len(recipes[0]), len(recipes[place])) > 1 and lengths[0] >= MIN_SEGMENTS:
-                difference = results[place].mean - results[0].mean
-                variance = _pooled_variance([pseudo[0], pseudo[place]])
+        for index in range(1, len(results)):
+            if min(len(recipes[0]), len(recipes[index])) > 1 and lengths[0] >= MIN_SEGMENTS:
+                difference = results[index].mean - results[0].mean
+                variance = _pooled_variance([pseudo[0], pseudo[index]])
                 versus = _test_difference(difference, variance, lengths[0], recipes[0][0].higher_is_better)
-                results[place] = replace(results[place], versus=versus)
+                results[index] = replace(results[index], versus=versus)
     return _correct_p_values(results)
 
 
@@ -110,8 +110,8 @@ def pseudo_values(statistics: SegmentStatistics) -> Array:
     """The jackknife's pseudo-value of each segment (segments,); of a mean, the segment's own value."""
     num_segments = len(statistics)
     total = statistics.rows.sum(0)
-    found: Array = num_segments * statistics.value - (num_segments - 1) * statistics.score(total - statistics.rows)
-    return found
+    values: Array = num_segments * statistics.value - (num_segments - 1) * statistics.score(total - statistics.rows)
+    return values
 
 
 def _recipe_result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeResult:
@@ -126,14 +126,14 @@ def _recipe_result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeRe
 
 def _no_interval_reason(variance: "_Variance") -> str | None:
     """The reason why there is no interval; None if there is one."""
-    return None if 0 < variance.whole < np.inf else "seeds and segments all give the same"
+    return None if 0 < variance.total < np.inf else "seeds and segments all give the same"
 
 
 @dataclass(frozen=True)
 class _Variance:
-    """Variance of a mean or of a difference of means: the whole, its degrees of freedom, and the part of the seeds."""
+    """Variance of a mean or of a difference of means: the total, its degrees of freedom, and the part of the seeds."""
 
-    whole: float
+    total: float
     degrees_of_freedom: float
     of_seeds: float
 
@@ -166,9 +166,9 @@ def _pooled_variance(recipes: Sequence[Array]) -> _Variance:
         return _Variance(of_segments, num_segments - 1, 0.0)
     if of_segments <= of_both * stats.f.ppf(0.95, num_segments - 1, free * (num_segments - 1)):
         return _Variance(of_seeds, free, of_seeds)
-    whole = of_seeds + of_segments - of_both
-    degrees = whole**2 / (of_seeds**2 / free + of_segments**2 / (num_segments - 1))
-    return _Variance(whole, degrees, of_seeds)
+    total = of_seeds + of_segments - of_both
+    degrees = total**2 / (of_seeds**2 / free + of_segments**2 / (num_segments - 1))
+    return _Variance(total, degrees, of_seeds)
 
 
 def _test_difference(
@@ -177,16 +177,16 @@ def _test_difference(
     from scipy import stats  # here, not at the top: it takes long to load
 
     p = 1.0
-    if difference and np.isfinite(difference) and np.isfinite(variance.whole):
+    if difference and np.isfinite(difference) and np.isfinite(variance.total):
         with np.errstate(divide="ignore"):
-            ratio = abs(difference) / np.sqrt(variance.whole)
+            ratio = abs(difference) / np.sqrt(variance.total)
         p = float(2 * stats.t.sf(ratio, variance.degrees_of_freedom))
-        if not variance.whole:  # all segments differ by the same: of 2^n ways to exchange the two, 2 are as extreme
+        if not variance.total:  # all segments differ by the same: of 2^n ways to exchange the two, 2 are as extreme
             p = 2.0 ** (1 - min(num_segments, 1000))
     reason = _no_interval_reason(variance)
     low, high = _interval_around(difference, variance) if reason is None else (None, None)
     better = None if not difference or np.isnan(difference) else (difference > 0) == higher_is_better
-    share = variance.of_seeds / variance.whole if variance.whole else 0.0
+    share = variance.of_seeds / variance.total if variance.total else 0.0
     return SeedDifference(difference, low, high, p, p, variance.degrees_of_freedom, share, better, reason)
 
 
@@ -194,14 +194,14 @@ def _interval_around(mean: float, variance: _Variance) -> tuple[float, float]:
     """The 95 % interval of Student's t."""
     from scipy import stats  # here, not at the top: it takes long to load
 
-    half_width = float(stats.t.ppf(0.975, variance.degrees_of_freedom)) * variance.whole**0.5
+    half_width = float(stats.t.ppf(0.975, variance.degrees_of_freedom)) * variance.total**0.5
     return float(mean - half_width), float(mean + half_width)
 
 
 def _correct_p_values(results: Sequence[RecipeResult]) -> list[RecipeResult]:
     """The results with Holm's correction over all recipes that were tested."""
-    corrected = iter(holm_correction([result.versus.p for result in results if result.versus is not None]))
+    p_values = iter(holm_correction([result.versus.p for result in results if result.versus is not None]))
     return [
-        result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(corrected)))
+        result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(p_values)))
         for result in results
     ]

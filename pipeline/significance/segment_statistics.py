@@ -196,16 +196,18 @@ def _error_rate_statistics(
 def _entity_statistics(
     component: str, hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> SegmentStatistics:
-    """Statistics of F1 = 2 right / (given + wanted), of recall or of precision.
+    """Statistics of F1 = 2 right / (hypothesis + reference), of recall or of precision.
 
     component: "" (F1), "recall" or "precision".
     """
     counts = entity_counts(hypotheses, references, config)
-    right, given, wanted = ([float(each) for each in column] for column in zip(*counts, strict=True))
-    wholes = {"recall": wanted, "precision": given}.get(component) or [
-        (a + b) / 2 for a, b in zip(given, wanted, strict=True)
+    right, hypothesis_counts, reference_counts = (
+        [float(each) for each in column] for column in zip(*counts, strict=True)
+    )
+    denominators = {"recall": reference_counts, "precision": hypothesis_counts}.get(component) or [
+        (a + b) / 2 for a, b in zip(hypothesis_counts, reference_counts, strict=True)
     ]
-    return ratio_statistics(right, wholes, scale=100)
+    return ratio_statistics(right, denominators, scale=100)
 
 
 STATISTICS_FUNCTIONS_BY_METRIC: Mapping[
@@ -222,7 +224,7 @@ STATISTICS_FUNCTIONS_BY_METRIC: Mapping[
 def _macro_f1_statistics(
     systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]], config: EvaluationConfig
 ) -> list[SegmentStatistics]:
-    """Columns by label: the counts of right, given, and wanted, so that F1 = 2 right / (given + wanted).
+    """Columns by label: the counts of right ones and of each side, so that F1 = 2 right / (hypothesis + reference).
 
     The labels are those of all systems: a row must mean the same in each, to be swapped between them.
     """
@@ -231,28 +233,30 @@ def _macro_f1_statistics(
         for hypotheses in systems
     ]
     names = sorted({label for system in lines for pairs in system for pair in pairs for label in pair if label})
-    column = {name: 3 * place for place, name in enumerate(names)}
+    column = {name: 3 * index for index, name in enumerate(names)}
     if len(references[0]) * 3 * len(names) > MAX_MACRO_F1_CELLS:
         raise DataError(f"macro F1 of {len(names):,} labels on {len(references[0]):,} lines is not tested: too many")
-    found = []
+    statistics = []
     for system in lines:
         rows = np.zeros((len(system), max(3 * len(names), 3)))
         for row, pairs in zip(rows, system, strict=True):
-            for given, wanted in pairs:
-                if given:
-                    row[column[given] + 1] += 1
-                if wanted:
-                    row[column[wanted] + 2] += 1
-                if given == wanted:
-                    row[column[given]] += 1
+            for hypothesis_label, reference_label in pairs:
+                if hypothesis_label:
+                    row[column[hypothesis_label] + 1] += 1
+                if reference_label:
+                    row[column[reference_label] + 2] += 1
+                if hypothesis_label == reference_label:
+                    row[column[hypothesis_label]] += 1
         in_segments = (rows[:, 1::3] + rows[:, 2::3] > 0).sum(0)
-        found.append(SegmentStatistics(rows, _mean_f1, rarest=int(in_segments[in_segments > 0].min(initial=len(rows)))))
-    return found
+        statistics.append(
+            SegmentStatistics(rows, _mean_f1, rarest=int(in_segments[in_segments > 0].min(initial=len(rows))))
+        )
+    return statistics
 
 
 def _mean_f1(sums: Array) -> Array:
     """The mean over the labels that occur, in 0..100."""
-    right, both = sums[..., 0::3], sums[..., 1::3] + sums[..., 2::3]
-    f1 = np.divide(2 * right, both, out=np.zeros_like(right), where=both > 0)
-    found: Array = 100 * f1.sum(-1) / np.maximum((both > 0).sum(-1), 1)
-    return found
+    right, totals = sums[..., 0::3], sums[..., 1::3] + sums[..., 2::3]
+    f1 = np.divide(2 * right, totals, out=np.zeros_like(right), where=totals > 0)
+    means: Array = 100 * f1.sum(-1) / np.maximum((totals > 0).sum(-1), 1)
+    return means

@@ -49,10 +49,10 @@ class ParameterConfig(BaseModel):
     @classmethod
     def _check_values_are_scalars(cls, values: Any) -> Any:
         items = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
-        for place, each in items:
-            if not isinstance(each, (bool, int, float, str)):
+        for key, value in items:
+            if not isinstance(value, (bool, int, float, str)):
                 raise ValueError(
-                    f"{place}: {json.dumps(each):.60} must be a number, a text, true or false; an item of a list is "
+                    f"{key}: {json.dumps(value):.60} must be a number, a text, true or false; an item of a list is "
                     'varied by its number, as in "training.optimizer.betas.1"'
                 )
         return tuple(values) if isinstance(values, list) else values  # after Python code a strict field takes no list
@@ -63,11 +63,11 @@ class ParameterConfig(BaseModel):
         if sum(kinds) != 1:
             raise ValueError("give one of values, choices, or low and high")
         for name in ("values", "choices"):
-            given = getattr(self, name)
-            for each in given or ():
-                if isinstance(each, float) and not math.isfinite(each):
-                    raise ValueError(f"{name} has {each}, which is no finite number")
-            if given is not None and len(set(given)) < len(given):  # to Optuna 1, 1.0 and true are one category
+            items = getattr(self, name)
+            for value in items or ():
+                if isinstance(value, float) and not math.isfinite(value):
+                    raise ValueError(f"{name} has {value}, which is no finite number")
+            if items is not None and len(set(items)) < len(items):  # to Optuna 1, 1.0 and true are one category
                 raise ValueError(f"{name} has one of them twice (1, 1.0 and true are equal)")
         of_range = self.step is not None or self.factor is not None or self.log
         if not kinds[2]:
@@ -145,14 +145,14 @@ class SearchConfig(BaseModel):
         if self.method != "grid" and self.trials is None and self.hours is None and self.updates is None:
             raise ValueError("give an end: trials, hours or updates")
         for key, parameter in self.space.items():
-            for other, value in parameter.only_if.items():
-                if other not in self.space or other == key:
-                    raise ValueError(f'space."{key}".only_if: {other} is no other key of the space')
-                if list(self.space).index(other) > list(self.space).index(key):
-                    raise ValueError(f'space."{key}".only_if: {other} must stand before {key}')
-                allowed = self.space[other].values or self.space[other].choices
+            for other_key, value in parameter.only_if.items():
+                if other_key not in self.space or other_key == key:
+                    raise ValueError(f'space."{key}".only_if: {other_key} is no other key of the space')
+                if list(self.space).index(other_key) > list(self.space).index(key):
+                    raise ValueError(f'space."{key}".only_if: {other_key} must stand before {key}')
+                allowed = self.space[other_key].values or self.space[other_key].choices
                 if allowed is not None and value not in allowed:
-                    raise ValueError(f'space."{key}".only_if: {other} is never {value!r}')
+                    raise ValueError(f'space."{key}".only_if: {other_key} is never {value!r}')
         return self
 
 
@@ -166,8 +166,12 @@ def load_search(path: Path) -> SearchConfig:
         reason = str(error).removeprefix(f"{path}: ")
         raise RecipeError(f"{path}: cannot be read as a recipe of a search: {reason}") from None
     if set(content) != {"search"} or not isinstance(content["search"], Mapping):
-        other = ", ".join(sorted(set(content) - {"search"}))
-        problem = f"has {other} beside [search]; settings belong to the base recipe" if other else "has no [search]"
+        other_tables = ", ".join(sorted(set(content) - {"search"}))
+        problem = (
+            f"has {other_tables} beside [search]; settings belong to the base recipe"
+            if other_tables
+            else "has no [search]"
+        )
         raise RecipeError(f"{path}: {problem}")
     raw: dict[str, Any] = {"name": path.stem, **content["search"]}
     space = raw.get("space")

@@ -77,10 +77,10 @@ class JournalFile(BaseJournalBackend):
 
     def _parse_operation(self, line: bytes) -> dict[str, Any]:
         try:
-            found = parse_json(line)
+            operation = parse_json(line)
         except ValueError as error:
             raise self.line_error(str(error)) from None
-        code, name = found.get("op_code"), found.get("study_name")
+        code, name = operation.get("op_code"), operation.get("study_name")
         if type(code) is not int or not 0 <= code < NUM_OPERATIONS:
             raise self.line_error(f"op_code: {code!r:.60} is no operation of Optuna's")
         if code == CREATE_STUDY_OPERATION:
@@ -88,15 +88,15 @@ class JournalFile(BaseJournalBackend):
                 raise self.line_error(f"study_name: {name!r:.60} is no name")
             self._studies.add(name)
         for key, count in (("study_id", len(self._studies)), ("trial_id", self._num_trials)):
-            number = found.get(key, 0)  # Optuna passes over what is about none that it knows
-            if type(number) is not int or (key in found and not 0 <= number < count):
+            number = operation.get(key, 0)  # Optuna passes over what is about none that it knows
+            if type(number) is not int or (key in operation and not 0 <= number < count):
                 raise self.line_error(f"{key}: {number!r:.60} is none that stands before")
-        if not isinstance(found.get("worker_id"), str):
-            raise self.line_error(f"worker_id: {found.get('worker_id')!r:.60} is no name")
+        if not isinstance(operation.get("worker_id"), str):
+            raise self.line_error(f"worker_id: {operation.get('worker_id')!r:.60} is no name")
         self._num_trials += code == CREATE_TRIAL_OPERATION
         if self._num_trials > MAX_TRIALS or len(self._studies) > MAX_STUDIES:
             raise self.line_error(f"has more than {MAX_TRIALS:,} trials, or {MAX_STUDIES} studies")
-        return found
+        return operation
 
     def line_error(self, problem: str) -> DataError:
         """The error about the line that was read last."""

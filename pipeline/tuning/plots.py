@@ -42,13 +42,13 @@ def optimization_history_plot(results: SearchResults) -> str:
         over_trials, over_seconds = figure.subplots(1, 2, sharey=True)
         ends = accumulate(each.seconds for each in results.trials)
         trials = zip(results.trials, ends, strict=True)
-        done = [(each.number, end, each.value) for each, end in trials if each.value is not None]
-        numbers, seconds, values = ([row[column] for row in done] for column in range(3))
+        points = [(each.number, end, each.value) for each, end in trials if each.value is not None]
+        numbers, seconds, values = ([row[column] for row in points] for column in range(3))
         bests = list(accumulate(values, better))
-        for axes, places, under in ((over_trials, numbers, "trials"), (over_seconds, seconds, "seconds of work")):
-            axes.plot(places, values, ".", color=DOT_COLOR, label="a trial")
-            axes.step(places, bests, where="post", color=BEST_COLOR, label="best so far")
-            axes.set_xlabel(under)
+        for axes, x_values, label in ((over_trials, numbers, "trials"), (over_seconds, seconds, "seconds of work")):
+            axes.plot(x_values, values, ".", color=DOT_COLOR, label="a trial")
+            axes.step(x_values, bests, where="post", color=BEST_COLOR, label="best so far")
+            axes.set_xlabel(label)
             axes.grid(alpha=0.25)
         over_trials.set_ylabel(results.metric)
         over_trials.legend(frameon=False)
@@ -66,24 +66,26 @@ def _axis_coordinate(parameter: Parameter, value: ParameterValue) -> float:
 
 def _set_ticks(set_ticks: Callable[..., object], parameter: Parameter) -> None:
     if parameter.values is not None:
-        shown = parameter.values if len(parameter.values) <= 8 else parameter.values[:: len(parameter.values) // 4]
+        tick_values = (
+            parameter.values if len(parameter.values) <= 8 else parameter.values[:: len(parameter.values) // 4]
+        )
         set_ticks(
-            [parameter.values.index(each) for each in shown],
-            [f"{each:g}" if isinstance(each, float) else escape_label(str(each)) for each in shown],
+            [parameter.values.index(each) for each in tick_values],
+            [f"{each:g}" if isinstance(each, float) else escape_label(str(each)) for each in tick_values],
         )
 
 
 def slice_plot(results: SearchResults, parameters: Sequence[Parameter]) -> str:
     """Draw for each key the figure of every finished trial over its value."""
-    able = list(parameters[:MAX_SLICES])
-    rows = -(-len(able) // 3)
+    shown_parameters = list(parameters[:MAX_SLICES])
+    rows = -(-len(shown_parameters) // 3)
 
     def draw(figure: "Figure") -> None:
-        grid = figure.subplots(rows, min(3, len(able)), sharey=True, squeeze=False)
-        for axes, parameter in zip(grid.flat, able, strict=False):
-            having = [each for each in results.ranked if parameter.key in each.configuration]
-            places = [_axis_coordinate(parameter, each.configuration[parameter.key]) for each in having]
-            axes.plot(places, [each.value for each in having], ".", color=DOT_COLOR)
+        grid = figure.subplots(rows, min(3, len(shown_parameters)), sharey=True, squeeze=False)
+        for axes, parameter in zip(grid.flat, shown_parameters, strict=False):
+            trials = [each for each in results.ranked if parameter.key in each.configuration]
+            positions = [_axis_coordinate(parameter, each.configuration[parameter.key]) for each in trials]
+            axes.plot(positions, [each.value for each in trials], ".", color=DOT_COLOR)
             best = results.best
             if best is not None and parameter.key in best.configuration:
                 axes.plot(
@@ -97,7 +99,7 @@ def slice_plot(results: SearchResults, parameters: Sequence[Parameter]) -> str:
             _set_ticks(axes.set_xticks, parameter)
             axes.set_xlabel(escape_label(parameter.key))
             axes.grid(alpha=0.25)
-        for axes in list(grid.flat)[len(able) :]:
+        for axes in list(grid.flat)[len(shown_parameters) :]:
             axes.set_visible(False)
         grid[0][0].set_ylabel(results.metric)
 
@@ -110,14 +112,14 @@ def parallel_coordinates_plot(results: SearchResults, parameters: Sequence[Param
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
         count = len(results.ranked)
-        for rank, each in reversed(list(enumerate(results.ranked))):
-            _draw_trial(axes, each, parameters, rank / max(1, count - 1), rank == 0)
+        for rank, trial in reversed(list(enumerate(results.ranked))):
+            _draw_trial(axes, trial, parameters, rank / max(1, count - 1), rank == 0)
         axes.set_xticks(range(len(parameters)), [escape_label(each.key).replace(".", ".\n") for each in parameters])
         axes.set_yticks([])
-        for place, parameter in enumerate(parameters):
-            axes.axvline(place, color="#999999", linewidth=0.8)
+        for index, parameter in enumerate(parameters):
+            axes.axvline(index, color="#999999", linewidth=0.8)
             for value, height in _axis_tick_labels(parameter):
-                axes.annotate(value, (place, height), fontsize=7, xytext=(3, 0), textcoords="offset points")
+                axes.annotate(value, (index, height), fontsize=7, xytext=(3, 0), textcoords="offset points")
         axes.set_ylim(-0.05, 1.05)
 
     return _render_svg(draw, max(6, 1.6 * len(parameters)), 4)
@@ -125,38 +127,40 @@ def parallel_coordinates_plot(results: SearchResults, parameters: Sequence[Param
 
 def _draw_trial(axes: "Axes", trial: TrialResult, parameters: Sequence[Parameter], rank: float, best: bool) -> None:
     heights = [
-        _relative_axis_coordinate(each, trial.configuration[each.key]) if each.key in trial.configuration else None
-        for each in parameters
+        _relative_axis_coordinate(parameter, trial.configuration[parameter.key])
+        if parameter.key in trial.configuration
+        else None
+        for parameter in parameters
     ]
-    xs = [place for place, height in enumerate(heights) if height is not None]
+    xs = [index for index, height in enumerate(heights) if height is not None]
     ys = [height for height in heights if height is not None]
-    look = (
+    style = (
         {"color": BEST_COLOR, "linewidth": 2.0}
         if best
         else {"color": DOT_COLOR, "alpha": 0.75 - 0.65 * rank, "linewidth": 1.0}
     )
-    axes.plot(xs, ys, **look)  # type: ignore[arg-type]
+    axes.plot(xs, ys, **style)  # type: ignore[arg-type]
 
 
 def _relative_axis_coordinate(parameter: Parameter, value: ParameterValue) -> float:
     """A value's place from 0 to 1 on the axis of its key."""
     if parameter.values is not None:
         return _axis_coordinate(parameter, value) / max(1, len(parameter.values) - 1)
-    low, high, place = parameter.low, parameter.high, _axis_coordinate(parameter, value)
+    low, high, coordinate = parameter.low, parameter.high, _axis_coordinate(parameter, value)
     if parameter.log:
-        low, high, place = math.log(low), math.log(high), math.log(place)
-    return (place - low) / (high - low)
+        low, high, coordinate = math.log(low), math.log(high), math.log(coordinate)
+    return (coordinate - low) / (high - low)
 
 
 def _axis_tick_labels(parameter: Parameter) -> list[tuple[str, float]]:
     values: Sequence[ParameterValue] = (parameter.low, parameter.high) if parameter.values is None else parameter.values
-    shown = values if len(values) <= 8 else (values[0], values[-1])
+    tick_values = values if len(values) <= 8 else (values[0], values[-1])
     return [
         (
-            f"{each:.4g}" if isinstance(each, float) else escape_label(str(each)),
-            _relative_axis_coordinate(parameter, each),
+            f"{value:.4g}" if isinstance(value, float) else escape_label(str(value)),
+            _relative_axis_coordinate(parameter, value),
         )
-        for each in shown
+        for value in tick_values
     ]
 
 

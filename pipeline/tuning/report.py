@@ -60,39 +60,39 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
     text += f" The best, trial {results.best.number}, had {config.metric} {results.best.value:.4f} with {best}."
     if config.repeats == 1 and config.folds is None:
         return text + " With one seed each, nothing is said about whether the next ones are worse."
-    if not (others := comparable_trials(results.ranked)):
+    if not (other_trials := comparable_trials(results.ranked)):
         return text + " No other trial has the figures for a test of whether it is worse."
     test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED_TEST_DESCRIPTION
-    return f"{text} By {test}, {_equally_good_trials_sentence(others, results.not_worse[1:])} at p < 0.05."
+    return f"{text} By {test}, {_equally_good_trials_sentence(other_trials, results.not_worse[1:])} at p < 0.05."
 
 
 def _describe_pruning(config: SearchConfig) -> str:
     """Return as text how trials were ended early, and by which of their trainings, where they have several."""
-    compared = [f"on the first of {config.folds} folds"] if config.folds is not None else []
-    compared += [f"with the first of {config.repeats} seeds"] if config.repeats > 1 else []
-    by = f", by the training {' '.join(compared)} alone" if compared and config.pruning != "none" else ""
-    return f"{PRUNER_DESCRIPTIONS[config.pruning]}{by}"
+    scopes = [f"on the first of {config.folds} folds"] if config.folds is not None else []
+    scopes += [f"with the first of {config.repeats} seeds"] if config.repeats > 1 else []
+    basis = f", by the training {' '.join(scopes)} alone" if scopes and config.pruning != "none" else ""
+    return f"{PRUNER_DESCRIPTIONS[config.pruning]}{basis}"
 
 
 def _trial_counts_sentence(results: SearchResults, seeds: str) -> str:
     """Return the number of trials that were trained, with their seeds, and of those that ended otherwise, as text."""
     trained, untrained = Counter[str](), Counter[str]()
-    for each in results.trials:
-        if each.is_repeated:
+    for trial in results.trials:
+        if trial.is_repeated:
             untrained["had the configuration of an earlier one"] += 1
-        elif each.ended in UNTRAINED_LABELS:
-            untrained[UNTRAINED_LABELS[each.ended]] += 1
+        elif trial.ended in UNTRAINED_LABELS:
+            untrained[UNTRAINED_LABELS[trial.ended]] += 1
         else:
-            trained[each.ended] += 1
+            trained[trial.ended] += 1
     rest = trained.total()
     finished = trained.pop("finished", 0)  # those that ended early were not trained with every seed
     ends = [f"{finished} finished ({seeds})"] if finished else []
     ends += [f"{number} {kind}" for kind, number in sorted(trained.items())]
-    were = f"{'was' if rest == 1 else 'were'} trained: {', '.join(ends)}" if rest else "was trained"
+    predicate = f"{'was' if rest == 1 else 'were'} trained: {', '.join(ends)}" if rest else "was trained"
     if not untrained:
-        return f"{format_count(rest, 'trial') if rest else 'No trial'} {were}"
-    others = ", ".join(f"{number} {reason}" for reason, number in untrained.items())
-    return f"Of {format_count(len(results.trials), 'trial')}, {others}; {rest or 'none'} {were}"
+        return f"{format_count(rest, 'trial') if rest else 'No trial'} {predicate}"
+    exceptions = ", ".join(f"{number} {reason}" for reason, number in untrained.items())
+    return f"Of {format_count(len(results.trials), 'trial')}, {exceptions}; {rest or 'none'} {predicate}"
 
 
 def _describe_value(value: ParameterValue) -> str:
@@ -100,14 +100,14 @@ def _describe_value(value: ParameterValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _equally_good_trials_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
+def _equally_good_trials_sentence(other_trials: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
     """Return as text the trials, among those compared with the best, that are not worse than it."""
     numbers = ", ".join(str(each.number) for each in not_worse)
     if len(not_worse) > 1:
         return f"trials {numbers} are not found to be worse than it"
     if not_worse:
         return f"trial {numbers} is not found to be worse than it"
-    return f"the other {'one is' if len(others) == 1 else f'{len(others)} are'} worse than it"
+    return f"the other {'one is' if len(other_trials) == 1 else f'{len(other_trials)} are'} worse than it"
 
 
 def _describe_evaluation(config: SearchConfig) -> str:
@@ -156,9 +156,9 @@ def _trials_table(parameters: Sequence[Parameter], results: SearchResults) -> st
 def _trial_cells(trial: TrialResult, keys: Sequence[str]) -> str:
     value = "–" if trial.value is None else f"{trial.value:.4f}"
     settings = [trial.configuration.get(key, "–") for key in keys]
-    shown = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in settings]
-    ended = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
-    numbers = [str(trial.number), value, *shown, f"{trial.updates:,}", f"{trial.seconds:,.0f}"]
+    texts = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in settings]
+    outcome = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
+    numbers = [str(trial.number), value, *texts, f"{trial.updates:,}", f"{trial.seconds:,.0f}"]
     return (
-        "".join(f'<td class="number">{escape_html(each)}</td>' for each in numbers) + f"<td>{escape_html(ended)}</td>"
+        "".join(f'<td class="number">{escape_html(each)}</td>' for each in numbers) + f"<td>{escape_html(outcome)}</td>"
     )

@@ -78,13 +78,13 @@ class SearchResults:
 
 def summarize_trials(trials: Trials) -> SearchResults:
     """The results so far."""
-    found = tuple(map(_trial_result, trials.all_trials()))
-    by_number = {each.number: each for each in found}
+    trial_results = tuple(map(_trial_result, trials.all_trials()))
+    by_number = {each.number: each for each in trial_results}
     ranked = tuple(by_number[each.number] for each in trials.finished_trials())
     metric = trials.config.metric
     return SearchResults(
         metric,
-        found,
+        trial_results,
         ranked,
         tuple(equally_good_trials(ranked, metric, trials.config.folds)),
         _parameter_importances(trials),
@@ -135,9 +135,9 @@ def equally_good_trials(ranked: Sequence[TrialResult], metric: str, folds: int |
     return [
         best,
         *(
-            each
-            for each in comparable_trials(ranked)
-            if _not_worse_p_value(best.values, each.values, metric, folds) >= SIGNIFICANCE_LEVEL
+            trial
+            for trial in comparable_trials(ranked)
+            if _not_worse_p_value(best.values, trial.values, metric, folds) >= SIGNIFICANCE_LEVEL
         ),
     ]
 
@@ -194,10 +194,10 @@ def welch_not_worse_p_value(best: Sequence[float], other: Sequence[float], metri
     from scipy.stats import ttest_ind
 
     sign = 1 if metric in LOWER_IS_BETTER else -1
-    mine, theirs = [sign * each for each in best], [sign * each for each in other]
-    if len(set(mine)) == len(set(theirs)) == 1:
-        return 0.0 if theirs[0] > mine[0] else 1.0
-    return float(ttest_ind(theirs, mine, equal_var=False, alternative="greater").pvalue)
+    best_values, other_values = [sign * each for each in best], [sign * each for each in other]
+    if len(set(best_values)) == len(set(other_values)) == 1:
+        return 0.0 if other_values[0] > best_values[0] else 1.0
+    return float(ttest_ind(other_values, best_values, equal_var=False, alternative="greater").pvalue)
 
 
 def _parameter_importances(trials: Trials) -> dict[str, float]:
@@ -207,24 +207,24 @@ def _parameter_importances(trials: Trials) -> dict[str, float]:
     Each key is on the scale on which it is drawn. The result is empty if there are fewer than four trained trials,
     or all have one figure.
     """
-    done = [each for each in trials.finished_trials() if DUPLICATE_OF_ATTR not in each.user_attrs]
-    if len(done) < 4 or len({each.value for each in done}) < 2:
+    trained_trials = [each for each in trials.finished_trials() if DUPLICATE_OF_ATTR not in each.user_attrs]
+    if len(trained_trials) < 4 or len({each.value for each in trained_trials}) < 2:
         return {}
     import optuna
     from optuna.importance import FanovaImportanceEvaluator
 
-    shared = set.intersection(*({*each.params} for each in done))
-    varied = sorted(key for key in shared if len({each.params[key] for each in done}) > 1)
-    if not varied:
+    shared_keys = set.intersection(*({*each.params} for each in trained_trials))
+    varied_keys = sorted(key for key in shared_keys if len({each.params[key] for each in trained_trials}) > 1)
+    if not varied_keys:
         return {}
     study = optuna.create_study()  # in memory
-    for each in done:
-        drawn = {key: _to_sampling_scale(each.params[key], each.distributions[key]) for key in varied}
-        params, distributions = ({key: pair[part] for key, pair in drawn.items()} for part in (0, 1))
-        study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=each.value))
+    for trial in trained_trials:
+        pairs = {key: _to_sampling_scale(trial.params[key], trial.distributions[key]) for key in varied_keys}
+        params, distributions = ({key: pair[part] for key, pair in pairs.items()} for part in (0, 1))
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=trial.value))
     # not by `get_param_importances`, which makes their sum 1
-    found = FanovaImportanceEvaluator(seed=trials.config.seed).evaluate(study, params=varied)
-    return {key: value for key, value in found.items() if math.isfinite(value)}
+    importances = FanovaImportanceEvaluator(seed=trials.config.seed).evaluate(study, params=varied_keys)
+    return {key: value for key, value in importances.items() if math.isfinite(value)}
 
 
 def _to_sampling_scale(value: Any, distribution: BaseDistribution) -> tuple[Any, BaseDistribution]:

@@ -95,12 +95,12 @@ def open_search(
     _check_folder_has_no_run(root / config.name)
     if create and config.folds is not None:
         _check_folds(recipe, config)
-    about = {
+    settings = {
         **config.model_dump(mode="json", exclude={"name", "base", "trials", "hours", "updates", "keep"}),
         "recipe": recipe.model_dump(mode="json", exclude={"name"}),
     }
-    trials = open_trials(config, about, parameters, root / config.name, url, create=create)
-    return Search(config, trials, base, sets, about)
+    trials = open_trials(config, settings, parameters, root / config.name, url, create=create)
+    return Search(config, trials, base, sets, settings)
 
 
 def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
@@ -119,9 +119,9 @@ def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
 
 def _check_folder_has_no_run(folder: Path) -> None:
     """Raise CannotWrite where a folder holds a run, beside whose artifacts a search would lie."""
-    made = [each.makes for each in chain.STAGES_BY_NAME.values() if (folder / each.makes).exists()]
-    if made and not (folder / "trials").exists():
-        raise CannotWrite(f"{folder}: holds a run ({', '.join(made)}); give the search another name (search.name)")
+    artifacts = [each.makes for each in chain.STAGES_BY_NAME.values() if (folder / each.makes).exists()]
+    if artifacts and not (folder / "trials").exists():
+        raise CannotWrite(f"{folder}: holds a run ({', '.join(artifacts)}); give the search another name (search.name)")
 
 
 def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> SearchResults:
@@ -134,11 +134,11 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
         command: the command line, for the manifest.
         reporter: receives messages.
     """
-    found = summarize_trials(search.trials)
-    if not found.trials or not _is_writable(search.folder):
-        reason = "is read-only" if found.trials else "has no trial yet"
+    results = summarize_trials(search.trials)
+    if not results.trials or not _is_writable(search.folder):
+        reason = "is read-only" if results.trials else "has no trial yet"
         reporter.line(f"{search.folder}: {reason}, so that no report is written")
-        return found
+        return results
     plan = Plan(
         stage="search",
         folder=search.folder / "search",
@@ -147,16 +147,16 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
         seed=search.config.seed,
     )
     with hold_lock(search.folder / ".publish.lock"):  # workers that end together
-        found = summarize_trials(search.trials)
+        results = summarize_trials(search.trials)
         with publish(plan, command=command) as draft:
-            text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)
+            text = json.dumps(results.as_json(), ensure_ascii=False, indent=1)
             (draft.folder / "trials.json").write_text(text + "\n", encoding="utf-8")
             (draft.folder / "report.html").write_text(
-                search_page(search.config, make_parameters(search.config.space), found), encoding="utf-8"
+                search_page(search.config, make_parameters(search.config.space), results), encoding="utf-8"
             )
-            draft.figures.update(trials=len(found.trials), best=None if found.best is None else found.best.value)
+            draft.figures.update(trials=len(results.trials), best=None if results.best is None else results.best.value)
     reporter.line(f"report: {plan.folder / 'report.html'}")
-    return found
+    return results
 
 
 def _is_writable(folder: Path) -> bool:
@@ -167,20 +167,20 @@ def _is_writable(folder: Path) -> bool:
 def _is_run_of_other_recipe(recipe: Recipe, run: RunPaths) -> bool:
     """Return whether a run is there, whole, and of other settings than a recipe."""
     try:
-        made = open_artifact(run.model, "train")
+        manifest = open_artifact(run.model, "train")
         shared = [plan for stage in chain.SHARED_STAGES if (plan := plan_stage(recipe, stage, run)) is not None]
         settings = recipe.training, recipe.model, recipe.decoding
         plan = train.plan_model(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
     except DataError:
         return False
-    return any(map(stale_reason, shared)) or (made.config, made.seed) != (to_jsonable(plan.config), plan.seed)
+    return any(map(stale_reason, shared)) or (manifest.config, manifest.seed) != (to_jsonable(plan.config), plan.seed)
 
 
 def describe_averaged_runs(config: SearchConfig) -> str:
     """The words that say of which runs a trial's figure is the mean; "" where it is of one run."""
     sizes = [(config.folds or 1, "fold"), (config.repeats, "seed")]
-    of = " and ".join(format_count(number, name) for number, name in sizes if number > 1)
-    return f", the mean of {of}" if of else ""
+    counts = " and ".join(format_count(number, name) for number, name in sizes if number > 1)
+    return f", the mean of {counts}" if counts else ""
 
 
 def train_best(
@@ -197,30 +197,30 @@ def train_best(
 
     Raises:
         DataError: no trial is finished.
-        RecipeError: a ledger says that these tests were scored by --final before, and `again` is false.
+        RecipeError: a ledger says that these tests were scored by --final before, and `allow_rescoring` is false.
     """
-    found = summarize_trials(search.trials)
-    if found.best is None:
+    results = summarize_trials(search.trials)
+    if results.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
-    best = found.best
+    best = results.best
     mean = describe_averaged_runs(search.config)
-    counted = format_count(found.num_trained, "trial")
-    reason = f"{search.config.metric} {best.value:.4g} of validation{mean}, the best of {counted}"
+    trial_count = format_count(results.num_trained, "trial")
+    reason = f"{search.config.metric} {best.value:.4g} of validation{mean}, the best of {trial_count}"
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation{mean}")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = make_trial_recipe(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
     check_inputs_unchanged(search.trials, recipe, best.configuration, search.base, search.sets)
-    made = search.trials.trial_folder(best.number)
+    trial_folder = search.trials.trial_folder(best.number)
     recipes = make_run_recipes(recipe, None, search.config.repeats)
     root = search.folder.parent
-    for each in recipes:
-        suffix = each.name.removeprefix(recipe.name)  # the seed, where there are several
+    for run_recipe in recipes:
+        suffix = run_recipe.name.removeprefix(recipe.name)  # the seed, where there are several
         if search.config.folds is None:  # else trained on all folds
-            _copy_trial(made.with_name(f"{made.name}{suffix}"), root / each.name)
+            _copy_trial(trial_folder.with_name(f"{trial_folder.name}{suffix}"), root / run_recipe.name)
     if not allow_rescoring:
         _check_tests_before_training(recipes, root, command, reporter)
-    for each in recipes:
-        chain.run_recipe_stages(each, root=root, command=command, reporter=reporter)
+    for run_recipe in recipes:
+        chain.run_recipe_stages(run_recipe, root=root, command=command, reporter=reporter)
     targets = [root / each.name for each in recipes]
     score_tests_once(
         targets,
@@ -246,14 +246,14 @@ def _check_tests_before_training(
     for run in runs if has_other_model else ():  # before a model whose scores were looked at makes room
         if run.model.exists():
             check_tests_unused(run, again=False)
-    for each in recipes:
-        chain.run_recipe_stages(each, root=root, command=command, reporter=reporter, only=chain.SHARED_STAGES)
+    for recipe in recipes:
+        chain.run_recipe_stages(recipe, root=root, command=command, reporter=reporter, only=chain.SHARED_STAGES)
     is_trained = not has_other_model and all(run.model.exists() for run in runs)
     if is_trained and _are_tests_scored(runs):
         return
     # a look that was entered before a scoring of all seeds was stopped is their own
-    own = joint_fingerprint([run.folder for run in runs]) if is_trained and len(runs) > 1 else None
-    check_tests_unused(runs[0], again=False, fingerprint=own)
+    fingerprint = joint_fingerprint([run.folder for run in runs]) if is_trained and len(runs) > 1 else None
+    check_tests_unused(runs[0], again=False, fingerprint=fingerprint)
 
 
 def _are_tests_scored(runs: Sequence[RunPaths]) -> bool:

@@ -46,9 +46,9 @@ class Parameter:
             return trial.suggest_float(self.key, self.low, self.high, log=self.log)
         if self.ordered:
             return self.values[trial.suggest_int(self.key, 0, len(self.values) - 1)]
-        found = trial.suggest_categorical(self.key, self.values)
-        assert found is not None
-        return found
+        choice = trial.suggest_categorical(self.key, self.values)
+        assert choice is not None
+        return choice
 
     @property
     def distribution(self) -> "BaseDistribution":
@@ -89,33 +89,35 @@ def make_parameters(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ..
 
     Raises RecipeError naming a key that never has a value, or that has too many.
     """
-    found = {key: _make_parameter(key, config) for key, config in space.items()}
+    parameters = {key: _make_parameter(key, config) for key, config in space.items()}
     needs: dict[str, dict[str, ParameterValue]] = {}
-    for key, each in found.items():
-        needs[key] = dict(each.only_if)
-        for other, value in each.only_if:
-            place = f'search.space."{key}".only_if: {other}'
-            if (values := found[other].values) is None:
+    for key, parameter in parameters.items():
+        needs[key] = dict(parameter.only_if)
+        for other_key, value in parameter.only_if:
+            location = f'search.space."{key}".only_if: {other_key}'
+            if (values := parameters[other_key].values) is None:
                 raise RecipeError(
-                    f"{place} has no steps, so that it is never exactly {value!r}: give it step or factor"
+                    f"{location} has no steps, so that it is never exactly {value!r}: give it step or factor"
                 )
             if value not in values:
-                raise RecipeError(f"{place} is never {value!r}; it is {format_names(map(_format_value, values))}")
-            for first, needed in needs[other].items():
-                if needs[key].setdefault(first, needed) != needed:
-                    both = f"{first} = {_format_value(needed)} and {first} = {_format_value(needs[key][first])}"
-                    raise RecipeError(f'search.space."{key}".only_if is never so: it needs {both}')
-    return tuple(found.values())
+                raise RecipeError(f"{location} is never {value!r}; it is {format_names(map(_format_value, values))}")
+            for first, required_value in needs[other_key].items():
+                if needs[key].setdefault(first, required_value) != required_value:
+                    conflict = (
+                        f"{first} = {_format_value(required_value)} and {first} = {_format_value(needs[key][first])}"
+                    )
+                    raise RecipeError(f'search.space."{key}".only_if is never so: it needs {conflict}')
+    return tuple(parameters.values())
 
 
 def sort_keys_in_draw_order(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
     """The keys by name, each after those of its condition: draws in this order do not depend on that of a file."""
-    rest, found = sorted(parameters, key=lambda each: each.key), dict[str, Parameter]()
+    rest, parameters_by_key = sorted(parameters, key=lambda each: each.key), dict[str, Parameter]()
     while rest:
-        able = next(each for each in rest if all(other in found for other, _ in each.only_if))
-        found[able.key] = able
-        rest.remove(able)
-    return tuple(found.values())
+        next_parameter = next(each for each in rest if all(other in parameters_by_key for other, _ in each.only_if))
+        parameters_by_key[next_parameter.key] = next_parameter
+        rest.remove(next_parameter)
+    return tuple(parameters_by_key.values())
 
 
 def _make_parameter(key: str, config: ParameterConfig) -> Parameter:
@@ -142,20 +144,24 @@ def _grid_values(key: str, config: ParameterConfig, low: float, high: float) -> 
             f'search.space."{key}" has {count:,} values; at most {MAX_VALUES:,}, or none of step and factor'
         )
     if config.step is not None:
-        found = [low + number * config.step for number in range(count)]
+        numbers = [low + number * config.step for number in range(count)]
     else:
-        found = [low * (config.factor or 1.0) ** number for number in range(count)]
-    rounded = [float(f"{each:.12g}") for each in found]  # 0.1 + 2 * 0.1 is meant to be 0.3
-    return [int(each) for each in rounded] if all(each.is_integer() for each in rounded) else list(rounded)
+        numbers = [low * (config.factor or 1.0) ** number for number in range(count)]
+    rounded_numbers = [float(f"{each:.12g}") for each in numbers]  # 0.1 + 2 * 0.1 is meant to be 0.3
+    return (
+        [int(each) for each in rounded_numbers]
+        if all(each.is_integer() for each in rounded_numbers)
+        else list(rounded_numbers)
+    )
 
 
 def suggest_configuration(parameters: Sequence[Parameter], trial: "Trial") -> Configuration:
     """The configuration of a trial: a value for each key whose condition holds."""
-    found: Configuration = {}
+    configuration: Configuration = {}
     for parameter in parameters:
-        if parameter.is_active(found):
-            found[parameter.key] = parameter.suggest(trial)
-    return found
+        if parameter.is_active(configuration):
+            configuration[parameter.key] = parameter.suggest(trial)
+    return configuration
 
 
 def list_configurations(parameters: Sequence[Parameter]) -> list[Configuration]:
@@ -168,12 +174,12 @@ def list_configurations(parameters: Sequence[Parameter]) -> list[Configuration]:
             raise RecipeError(
                 f'search.space."{parameter.key}" has infinitely many values: method = "grid" needs step or factor'
             )
-    found: list[Configuration] = [{}]
+    configurations: list[Configuration] = [{}]
     for parameter in parameters:
         assert parameter.values is not None
-        found = [
-            {**before, parameter.key: value} if value is not None else before
-            for before in found
-            for value in (parameter.values if parameter.is_active(before) else (None,))
+        configurations = [
+            {**configuration, parameter.key: value} if value is not None else configuration
+            for configuration in configurations
+            for value in (parameter.values if parameter.is_active(configuration) else (None,))
         ]
-    return found
+    return configurations

@@ -78,29 +78,33 @@ class Trials:
 
     def finished_trials(self) -> list[FrozenTrial]:
         """The trials with a figure of validation, the best first; of equals one that was trained, then the earlier."""
-        done = [each for each in self.all_trials() if each.state == TrialState.COMPLETE]
+        trials = [each for each in self.all_trials() if each.state == TrialState.COMPLETE]
         sign = 1 if self.config.metric in LOWER_IS_BETTER else -1
         return sorted(
-            done, key=lambda each: (sign * (each.value or 0.0), DUPLICATE_OF_ATTR in each.user_attrs, each.number)
+            trials, key=lambda each: (sign * (each.value or 0.0), DUPLICATE_OF_ATTR in each.user_attrs, each.number)
         )
 
     def stop_reason(self) -> str | None:
         """Return the limit that the search has reached, in words; None if more trials are to begin."""
         trials, config = self.all_trials(), self.config
-        begun = [each for each in trials if each.state != TrialState.WAITING]
+        started_trials = [each for each in trials if each.state != TrialState.WAITING]
         attributes = [read_trial_attributes(each) for each in trials]
         seconds, updates = sum(each.seconds for each in attributes), sum(each.updates for each in attributes)
-        if config.trials is not None and len(begun) >= config.trials:
-            lowered = "" if len(begun) == config.trials else f" (search.trials is {config.trials:,})"
-            return f"{format_count(len(begun), 'trial')}{lowered}"
+        if config.trials is not None and len(started_trials) >= config.trials:
+            lowered = "" if len(started_trials) == config.trials else f" (search.trials is {config.trials:,})"
+            return f"{format_count(len(started_trials), 'trial')}{lowered}"
         if config.hours is not None and seconds >= 3600 * config.hours:
             return f"{config.hours:g} {'hour' if config.hours == 1 else 'hours'}"
         if config.updates is not None and updates >= config.updates:
             return f"{format_count(config.updates, 'update')}"
         if config.method == "grid":
-            return "every configuration" if len(begun) == len(trials) else None
-        idle = [each for each in begun if each.state.is_finished() or read_trial_attributes(each).waits_for is not None]
-        last = idle[-MAX_IDLE_TRIALS:]
+            return "every configuration" if len(started_trials) == len(trials) else None
+        idle_trials = [
+            each
+            for each in started_trials
+            if each.state.is_finished() or read_trial_attributes(each).waits_for is not None
+        ]
+        last = idle_trials[-MAX_IDLE_TRIALS:]
         if len(last) == MAX_IDLE_TRIALS and not any(read_trial_attributes(each).updates for each in last):
             return f"{MAX_IDLE_TRIALS} trials in a row without an update"
         return None
@@ -112,10 +116,10 @@ class Trials:
 
         No other worker takes the trial while the body runs.
         """
-        with ExitStack() as held:
+        with ExitStack() as stack:
             with hold_lock(self.folder / ".claim.lock"):
-                found = self._resume_abandoned_trial(held) or self._claim_new_trial(held)
-            yield found
+                claimed_trial = self._resume_abandoned_trial(stack) or self._claim_new_trial(stack)
+            yield claimed_trial
 
     def _resume_abandoned_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
@@ -123,26 +127,30 @@ class Trials:
         """
         trials = self.all_trials()
         running = [each for each in trials if each.state == TrialState.RUNNING]
-        with ExitStack() as free:
-            able = [each for each in running if self._is_claimable(each.number, free)]
-            others = [each for each in running if each not in able]
-        visible = [each for each in others if self._is_visible(each.number)]
-        taken = [each.user_attrs[CONFIGURATION_ATTR] for each in visible if CONFIGURATION_ATTR in each.user_attrs]
-        left = next((each for each in able if each.user_attrs.get(CONFIGURATION_ATTR) not in taken), None)
+        with ExitStack() as locks:
+            candidates = [each for each in running if self._is_claimable(each.number, locks)]
+            other_trials = [each for each in running if each not in candidates]
+        visible_trials = [each for each in other_trials if self._is_visible(each.number)]
+        running_configurations = [
+            each.user_attrs[CONFIGURATION_ATTR] for each in visible_trials if CONFIGURATION_ATTR in each.user_attrs
+        ]
+        abandoned = next(
+            (each for each in candidates if each.user_attrs.get(CONFIGURATION_ATTR) not in running_configurations), None
+        )
         room = math.inf if self.config.trials is None else self.config.trials
-        room -= sum(each.state.is_finished() for each in trials) + len(others)
-        if left is None or room <= 0 or not self._is_claimable(left.number, stack):
+        room -= sum(each.state.is_finished() for each in trials) + len(other_trials)
+        if abandoned is None or room <= 0 or not self._is_claimable(abandoned.number, stack):
             return None
-        self._reset_samplers(left.number)
-        trial = Trial(self.study, left._trial_id)
-        self._replay_draws(trial, left)
-        return ClaimedTrial(trial, self.trial_folder(left.number), dict(left.user_attrs))
+        self._reset_samplers(abandoned.number)
+        trial = Trial(self.study, abandoned._trial_id)
+        self._replay_draws(trial, abandoned)
+        return ClaimedTrial(trial, self.trial_folder(abandoned.number), dict(abandoned.user_attrs))
 
     def _is_claimable(self, number: int, stack: ExitStack) -> bool:
         """Return whether this worker could take a trial, whose lock it now has until `stack` ends."""
-        place = self.trial_folder(number)
-        check_no_symlinks(self.folder, place)
-        return self._is_visible(number) and _try_lock(place, stack)
+        folder = self.trial_folder(number)
+        check_no_symlinks(self.folder, folder)
+        return self._is_visible(number) and _try_lock(folder, stack)
 
     def _is_visible(self, number: int) -> bool:
         """Return whether the lock of a trial can be seen here: that of one in another machine's folder cannot."""
@@ -155,12 +163,16 @@ class Trials:
             number: number of the trial to compare.
             configuration: its values of the keys that vary.
         """
-        with hold_lock(self.folder / ".claim.lock"), ExitStack() as free:
-            twins = [
-                each for each in self.all_trials()[:number] if each.user_attrs.get(CONFIGURATION_ATTR) == configuration
+        with hold_lock(self.folder / ".claim.lock"), ExitStack() as locks:
+            duplicates = [
+                trial
+                for trial in self.all_trials()[:number]
+                if trial.user_attrs.get(CONFIGURATION_ATTR) == configuration
             ]
-            running = [each for each in twins if each.state == TrialState.RUNNING and self._is_visible(each.number)]
-            return next((each for each in running if not self._is_claimable(each.number, free)), None)
+            running = [
+                each for each in duplicates if each.state == TrialState.RUNNING and self._is_visible(each.number)
+            ]
+            return next((each for each in running if not self._is_claimable(each.number, locks)), None)
 
     def _reset_samplers(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
@@ -171,10 +183,10 @@ class Trials:
         """Bring the sampler's generator to the place at which a worker died between two keys of a trial."""
         if CONFIGURATION_ATTR in abandoned.user_attrs:
             return
-        for each in self.parameters:
-            of = abandoned.distributions.get(each.key)
-            if of is not None and not of.single() and each.key not in trial.relative_params:
-                self.study.sampler.sample_independent(self.study, abandoned, each.key, of)
+        for parameter in self.parameters:
+            distribution = abandoned.distributions.get(parameter.key)
+            if distribution is not None and not distribution.single() and parameter.key not in trial.relative_params:
+                self.study.sampler.sample_independent(self.study, abandoned, parameter.key, distribution)
 
     def _claim_new_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:
@@ -183,13 +195,13 @@ class Trials:
             make_folder_below(self.folder, self.folder / "trials")
         self._reset_samplers(len(self.all_trials()))
         trial = self.study.ask()
-        place = self.trial_folder(trial.number)
-        check_no_symlinks(self.folder, place)
-        if not _try_lock(place, stack):
-            raise CannotWrite(f"{place}: another search writes there; give this one another name")
-        make_folder_below(self.folder, place)
+        folder = self.trial_folder(trial.number)
+        check_no_symlinks(self.folder, folder)
+        if not _try_lock(folder, stack):
+            raise CannotWrite(f"{folder}: another search writes there; give this one another name")
+        make_folder_below(self.folder, folder)
         trial.set_user_attr("began", time.time())
-        return ClaimedTrial(trial, place, {})
+        return ClaimedTrial(trial, folder, {})
 
 
 def _try_lock(path: Path, stack: ExitStack) -> bool:
@@ -211,10 +223,10 @@ def find_duplicate(trials: Trials, number: int, configuration: Configuration) ->
         number: number of the trial to compare.
         configuration: its values of the keys that vary.
     """
-    able = (
-        each
-        for each in trials.all_trials()
-        if each.number != number
-        and (each.state == TrialState.COMPLETE or (each.state == TrialState.FAIL and "ended" in each.user_attrs))
+    candidates = (
+        trial
+        for trial in trials.all_trials()
+        if trial.number != number
+        and (trial.state == TrialState.COMPLETE or (trial.state == TrialState.FAIL and "ended" in trial.user_attrs))
     )
-    return next((each for each in able if each.user_attrs.get(CONFIGURATION_ATTR) == configuration), None)
+    return next((each for each in candidates if each.user_attrs.get(CONFIGURATION_ATTR) == configuration), None)

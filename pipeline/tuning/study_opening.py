@@ -52,31 +52,32 @@ def open_trials(
     with raise_storage_errors(source):
         storage = open_storage(folder, url, create=create)
         study = None if storage is None else _find_study(storage, config, url)
-        before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NO_SEARCH_DESCRIPTION)
-    said, parameters = json.loads(json.dumps(search_settings)), sort_keys_in_draw_order(parameters)
-    if isinstance(said.get("space"), dict):
-        said["space"] = {each.key: said["space"][each.key] for each in parameters}
-    if storage is None or (not create and (study is None or before is NO_SEARCH_DESCRIPTION)):
+        study_settings = None if study is None else study.user_attrs.get(SEARCH_ATTR, NO_SEARCH_DESCRIPTION)
+    settings, parameters = json.loads(json.dumps(search_settings)), sort_keys_in_draw_order(parameters)
+    if isinstance(settings.get("space"), dict):
+        settings["space"] = {each.key: settings["space"][each.key] for each in parameters}
+    if storage is None or (not create and (study is None or study_settings is NO_SEARCH_DESCRIPTION)):
         empty = optuna.create_study(direction=_study_direction(config))  # in memory
         return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
-    if study is None or before is NO_SEARCH_DESCRIPTION:
+    if study is None or study_settings is NO_SEARCH_DESCRIPTION:
         with hold_lock(folder / ".claim.lock"), raise_storage_errors(source):
-            study, before = _open_or_create_study(storage, config, parameters, said, url)
-    if not isinstance(before, Mapping):
+            study, study_settings = _open_or_create_study(storage, config, parameters, settings, url)
+    if not isinstance(study_settings, Mapping):
         raise DataError(
-            f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {DAMAGED_JOURNAL_REMEDY}", file=source
+            f"{SEARCH_ATTR}: {study_settings!r:.60} is no description of a search; {DAMAGED_JOURNAL_REMEDY}",
+            file=source,
         )
-    changed = sorted(setting_differences(before, said))
-    if not changed and study.directions != [_study_direction(config)]:
-        changed = ["direction"]
-    if changed:
-        other = "move that folder away" if url is None else "take another database (--storage)"
+    changed_keys = sorted(setting_differences(study_settings, settings))
+    if not changed_keys and study.directions != [_study_direction(config)]:
+        changed_keys = ["direction"]
+    if changed_keys:
+        remedy = "move that folder away" if url is None else "take another database (--storage)"
         raise DataError(
-            f"holds the trials of another search, which differs in {format_names(changed[:3])}; give "
-            f"this one another name (search.name), or {other}",
+            f"holds the trials of another search, which differs in {format_names(changed_keys[:3])}; give "
+            f"this one another name (search.name), or {remedy}",
             file=folder if url is None else source,
         )
-    parameters = _order_parameters(before.get("space"), parameters)
+    parameters = _order_parameters(study_settings.get("space"), parameters)
     trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
     trials.all_trials()
     return trials
@@ -131,17 +132,19 @@ def _open_or_create_study(
 def _to_optuna_values(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
     """A configuration as Optuna keeps it: values with an order as their place."""
     return {
-        each.key: (each.values or ()).index(configuration[each.key]) if each.ordered else configuration[each.key]
-        for each in parameters
-        if each.key in configuration
+        parameter.key: (parameter.values or ()).index(configuration[parameter.key])
+        if parameter.ordered
+        else configuration[parameter.key]
+        for parameter in parameters
+        if parameter.key in configuration
     }
 
 
-def setting_differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
+def setting_differences(before: Mapping[str, Any], after: Mapping[str, Any], key: str = "") -> Iterator[str]:
     """The keys that differ; of the base recipe one that only one of them has came with a later version."""
-    shared = before.keys() & now.keys() if key.startswith("recipe.") else before.keys() | now.keys()
+    shared = before.keys() & after.keys() if key.startswith("recipe.") else before.keys() | after.keys()
     for name in shared:
-        yield from _value_differences(before.get(name), now.get(name), f"{key}{name}")
+        yield from _value_differences(before.get(name), after.get(name), f"{key}{name}")
 
 
 def _value_differences(old: Any, new: Any, key: str) -> Iterator[str]:

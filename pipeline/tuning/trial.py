@@ -89,8 +89,8 @@ def run_trial(
     earlier = find_duplicate(trials, claimed.number, configuration)
     if earlier is not None:
         claimed.trial.set_user_attr(DUPLICATE_OF_ATTR, earlier.number)
-        ended = str(earlier.user_attrs.get("ended") or FINISHED_STATUS)
-        outcome = TrialOutcome(ended, f"the same configuration as trial {earlier.number}", earlier.value)
+        status = str(earlier.user_attrs.get("ended") or FINISHED_STATUS)
+        outcome = TrialOutcome(status, f"the same configuration as trial {earlier.number}", earlier.value)
     else:
         outcome = _run_configuration(trials, claimed, configuration, base, sets, command, log)
     claimed.trial.set_user_attr("ended", outcome.ended)
@@ -117,8 +117,8 @@ def make_trial_recipe(
         DataError: the configuration, which the study keeps, sets a key that the search does not vary.
         RecipeError: the settings do not go together.
     """
-    if others := sorted(configuration.keys() - {parameter.key for parameter in trials.parameters}):
-        raise DataError(f"a trial sets {others[0]!r:.80}, which this search does not vary", file=trials.folder)
+    if unknown_keys := sorted(configuration.keys() - {parameter.key for parameter in trials.parameters}):
+        raise DataError(f"a trial sets {unknown_keys[0]!r:.80}, which this search does not vary", file=trials.folder)
     flags: dict[str, object | None] = {**configuration, "name": name, "seed": seed}
     flags["training.early_stopping.metric"] = trials.config.metric
     return load_recipe(base, sets, flags)
@@ -143,25 +143,25 @@ def _run_configuration(
         return TrialOutcome(IMPOSSIBLE_STATUS, reason, None)
     check_inputs_unchanged(trials, recipe, configuration, base, sets)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
-    account = TrialProgress(trials, claimed)
+    progress = TrialProgress(trials, claimed)
     values: list[float] = []
     signatures: dict[str, str] = {}
-    for number, one in enumerate(make_run_recipes(recipe, trials.config.folds, trials.config.repeats)):
-        account.start_run(one.name, is_first=number == 0)
+    for number, run_recipe in enumerate(make_run_recipes(recipe, trials.config.folds, trials.config.repeats)):
+        progress.start_run(run_recipe.name, is_first=number == 0)
         try:
-            _prepare_dataset(trials, one, account, command, log)
+            _prepare_dataset(trials, run_recipe, progress, command, log)
         except DataError as error:
-            account.record_cost(0)
+            progress.record_cost(0)
             if varies_inputs(configuration):
                 return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
             raise  # no fault of what is tried
         try:
-            value, signature = _train_trial(trials, one, account, command, log)
+            value, signature = _train_trial(trials, run_recipe, progress, command, log)
             values.append(value)
-            signatures[one.name] = signature_without_text_counts(signature)
+            signatures[run_recipe.name] = signature_without_text_counts(signature)
         except TrialPruned:
             return TrialOutcome(
-                PRUNED_STATUS, f"behind the others after {format_count(account.updates, 'update')}", None
+                PRUNED_STATUS, f"behind the others after {format_count(progress.updates, 'update')}", None
             )
         except RecipeError as error:  # what is seen only when the model is built
             return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
@@ -171,8 +171,8 @@ def _run_configuration(
             if varies_inputs(configuration):
                 return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
             raise
-        if (why := no_mean_reason(trials.config.metric, signatures)) is not None:
-            raise DataError(why, file=trials.folder)  # no fault of what is tried
+        if (mean_problem := no_mean_reason(trials.config.metric, signatures)) is not None:
+            raise DataError(mean_problem, file=trials.folder)  # no fault of what is tried
         if not math.isfinite(values[-1]):
             return TrialOutcome(FAILED_STATUS, f"its {trials.config.metric} of validation is {values[-1]}", None)
     claimed.trial.set_user_attr("values", values)
@@ -197,7 +197,9 @@ def make_run_recipes(recipe: Recipe, folds: int | None, repeats: int) -> list[Re
         return of_folds
     seeds = range(recipe.seed, recipe.seed + repeats)
     return [
-        each.model_copy(update={"name": f"{each.name}-{seed}", "seed": seed}) for each in of_folds for seed in seeds
+        fold_recipe.model_copy(update={"name": f"{fold_recipe.name}-{seed}", "seed": seed})
+        for fold_recipe in of_folds
+        for seed in seeds
     ]
 
 
@@ -206,18 +208,18 @@ def _prepare_dataset(
 ) -> None:
     """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
     root = trials.folder / "trials"
-    place = RunPaths(run_folder(recipe, root))
-    with convert_os_errors(place.folder):
-        make_folder_below(trials.folder, place.folder)
+    run = RunPaths(run_folder(recipe, root))
+    with convert_os_errors(run.folder):
+        make_folder_below(trials.folder, run.folder)
     for stage in (each for each in stages_of_recipe(recipe) if each in SHARED_STAGES):
         with hold_lock(trials.folder / ".share.lock") as waited:
             progress.exclude_waiting_time(waited)
-            plan = plan_stage(recipe, stage, place)
+            plan = plan_stage(recipe, stage, run)
             assert plan is not None
             folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
-            others = sorted(each for each in folders if each != place.folder)
+            other_folders = sorted(each for each in folders if each != run.folder)
             copy_same_artifact_of_other_run(
-                plan, [each / plan.folder.name for each in others], command, reporter, link_or_copy
+                plan, [each / plan.folder.name for each in other_folders], command, reporter, link_or_copy
             )
             # made while others wait: they are likely to need the same
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
@@ -227,7 +229,7 @@ def _train_trial(
     trials: Trials, recipe: Recipe, progress: TrialProgress, command: Sequence[str], log: TrialLog
 ) -> tuple[float, str]:
     """Train one fold with one seed from where it is; its figure of validation with its signature, "" if it has none."""
-    place = RunPaths(run_folder(recipe, trials.folder / "trials"))
+    run = RunPaths(run_folder(recipe, trials.folder / "trials"))
     progress.raise_if_pruned()
     log.updates = 0
     try:
@@ -235,8 +237,8 @@ def _train_trial(
             recipe.training,
             recipe.model,
             recipe.decoding,
-            place.dataset,
-            place.folder,
+            run.dataset,
+            run.folder,
             seed=recipe.seed,
             evaluation=recipe.evaluation,
             command=command,
@@ -246,7 +248,7 @@ def _train_trial(
     except BaseException:
         progress.record_cost(log.updates)
         raise
-    figures = open_artifact(place.model, "train").figures
+    figures = open_artifact(run.model, "train").figures
     updates, validation = figures["updates"], figures["validation"]
     assert isinstance(updates, int)
     assert isinstance(validation, dict)
@@ -273,9 +275,9 @@ def remove_artifacts_of_worse_trials(trials: Trials) -> None:
     """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
     with hold_lock(trials.folder / ".share.lock"):
         trained = [each.number for each in trials.finished_trials() if DUPLICATE_OF_ATTR not in each.user_attrs]
-        for each in trials.all_trials():
-            if each.state.is_finished() and each.number not in trained[: trials.config.keep]:
-                place = trials.trial_folder(each.number)
-                for folder in (place, *place.parent.glob(f"{place.name}-*")):
+        for trial in trials.all_trials():
+            if trial.state.is_finished() and trial.number not in trained[: trials.config.keep]:
+                trial_folder = trials.trial_folder(trial.number)
+                for folder in (trial_folder, *trial_folder.parent.glob(f"{trial_folder.name}-*")):
                     for name in BULKY_FOLDERS:
                         remove_path_below(trials.folder, folder / name)

@@ -72,13 +72,13 @@ class TrialProgress:
         if validation.step not in self._validated:
             self._validated.append(validation.step)
             self._trial.set_user_attr("validated", self._validated)
-        place, value = self._validated.index(validation.step) + 1, validation.value(self._metric)
+        number, value = self._validated.index(validation.step) + 1, validation.value(self._metric)
         if value is None or not math.isfinite(value):
             return
-        if place not in self._reported:
-            self._reported.add(place)
-            self._trial.report(value, place)
-        is_newest = place == len(self._validated)
+        if number not in self._reported:
+            self._reported.add(number)
+            self._trial.report(value, number)
+        is_newest = number == len(self._validated)
         if self._prunes and is_newest and not is_last and self._trial.should_prune():
             self._trial.set_user_attr(PRUNE_ATTR, True)
             raise TrialPruned

@@ -54,8 +54,8 @@ def read_trial_attributes(trial: FrozenTrial) -> TrialAttributes:
         return TrialAttributes.model_validate(trial.user_attrs)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = escape_unprintable(f"{'.'.join(map(str, first['loc'])):.100}")
-        raise ValueError(f"{place}: {first['input']!r:.60}: {first['msg']:.200}") from None
+        attribute = escape_unprintable(f"{'.'.join(map(str, first['loc'])):.100}")
+        raise ValueError(f"{attribute}: {first['input']!r:.60}: {first['msg']:.200}") from None
 
 
 def describe_wait(number: int) -> str:
@@ -74,24 +74,28 @@ def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter],
     Raises:
         ValueError: a trial is none that this search has; the error names it, with the problem.
     """
-    for place, trial in enumerate(trials):
-        if trial.number != place:
-            raise ValueError(f"trial {trial.number!r:.20} stands at place {place}")
+    for index, trial in enumerate(trials):
+        if trial.number != index:
+            raise ValueError(f"trial {trial.number!r:.20} stands at place {index}")
         try:
             _check_attributes(trial, parameters, num_runs)
             _check_trial_values(trial)
             _check_parameters(trial, parameters)
         except ValueError as error:
-            raise ValueError(f"trial {place}: {error}") from None
+            raise ValueError(f"trial {index}: {error}") from None
 
 
 def _check_attributes(trial: FrozenTrial, parameters: Sequence[Parameter], num_runs: int) -> None:
-    known = read_trial_attributes(trial)
-    if len(known.values) not in (0, num_runs):
-        raise ValueError(f"values: has {format_count(len(known.values), 'figure')}; its trainings are {num_runs:,}")
-    if known.configuration is not None and (problem := configuration_problem(known.configuration, parameters)):
+    attributes = read_trial_attributes(trial)
+    if len(attributes.values) not in (0, num_runs):
+        raise ValueError(
+            f"values: has {format_count(len(attributes.values), 'figure')}; its trainings are {num_runs:,}"
+        )
+    if attributes.configuration is not None and (
+        problem := configuration_problem(attributes.configuration, parameters)
+    ):
         raise ValueError(f"{CONFIGURATION_ATTR}: {problem}")
-    if trial.state == TrialState.COMPLETE and known.configuration is None and known.ended is not None:
+    if trial.state == TrialState.COMPLETE and attributes.configuration is None and attributes.ended is not None:
         raise ValueError(f"{CONFIGURATION_ATTR}: is missing")
 
 
@@ -120,14 +124,14 @@ def _check_trial_values(trial: FrozenTrial) -> None:
 
 
 def _check_parameters(trial: FrozenTrial, parameters: Sequence[Parameter]) -> None:
-    known = {each.key: each for each in parameters}
+    parameters_by_key = {each.key: each for each in parameters}
     for key, value in trial.params.items():
-        if key not in known or trial.distributions[key] != known[key].distribution:
+        if key not in parameters_by_key or trial.distributions[key] != parameters_by_key[key].distribution:
             raise ValueError(f"parameter {key!r:.80} is not one of this search, or is drawn from another space")
-        if not known[key].is_valid_draw(value):
+        if not parameters_by_key[key].is_valid_draw(value):
             raise ValueError(f"parameter {key}: {value!r:.60} is not in its space")
     for key, value in trial.system_attrs.items():
-        if key.startswith(OPTUNA_ATTRIBUTE_PREFIXES) and not _is_optuna_attribute(key, value, known):
+        if key.startswith(OPTUNA_ATTRIBUTE_PREFIXES) and not _is_optuna_attribute(key, value, parameters_by_key):
             raise ValueError(f"{key:.80}: {value!r:.60} is nothing that Optuna keeps there in a search")
 
 
@@ -137,7 +141,7 @@ def _is_optuna_attribute(key: str, value: Any, parameters: Mapping[str, Paramete
     """
     if key == "fixed_params":
         return isinstance(value, dict) and all(
-            name in parameters and parameters[name].is_valid_draw(drawn) for name, drawn in value.items()
+            name in parameters and parameters[name].is_valid_draw(draw) for name, draw in value.items()
         )
     return key != "constraints" and _is_finite(value)
 

@@ -44,9 +44,9 @@ class WorkerJob:
 
 def run_worker(job: WorkerJob) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
-    done = sum(each.state.is_finished() for each in job.trials.all_trials())
-    total = num_remaining_trials(job.trials.config.trials, done)
-    with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
+    num_finished = sum(each.state.is_finished() for each in job.trials.all_trials())
+    total = num_remaining_trials(job.trials.config.trials, num_finished)
+    with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=num_finished) as bar:
         while True:
             with job.trials.claim_trial() as claimed:
                 if claimed is None:
@@ -60,18 +60,18 @@ def run_worker(job: WorkerJob) -> None:
             bar.advance(outcome.ended != WAITING_STATUS, describe_best_trial(job.trials))
 
 
-def num_remaining_trials(limit: int | None, done: int) -> int | None:
+def num_remaining_trials(limit: int | None, num_finished: int) -> int | None:
     """Return the number of trials that there will be in all; the limit may have been lowered below those that are
     done.
     """
-    return None if limit is None else max(limit, done)
+    return None if limit is None else max(limit, num_finished)
 
 
 def _run_trial(job: WorkerJob, claimed: ClaimedTrial) -> TrialOutcome:
-    place = claimed.folder
-    with convert_os_errors(place):
-        make_folder_below(job.trials.folder, place)
-        with open_file_below(job.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
+    folder = claimed.folder
+    with convert_os_errors(folder):
+        make_folder_below(job.trials.folder, folder)
+        with open_file_below(job.trials.folder, folder / "log.txt", "a", encoding="utf-8") as log:
             return run_trial(job.trials, claimed, job.base, job.sets, command=job.command, log=TrialLog(log))
 
 
@@ -83,26 +83,30 @@ def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: TrialOutcom
         claimed: the trial.
         outcome: its end.
     """
-    found = next(each for each in trials.all_trials() if each.number == claimed.number)
-    settings = describe_configuration(found.user_attrs.get("configuration", {}))
+    trial = next(each for each in trials.all_trials() if each.number == claimed.number)
+    settings = describe_configuration(trial.user_attrs.get("configuration", {}))
     figure = "" if outcome.value is None else f" {trials.config.metric} {outcome.value:.4f}"
     best = trials.finished_trials()[:1]
     mark = " (best so far)" if best and best[0].number == claimed.number else ""
-    why = f": {outcome.reason}" if outcome.reason else ""
-    return f"trial {claimed.number}: {outcome.ended}{why}{figure}{mark}: {settings}"
+    reason = f": {outcome.reason}" if outcome.reason else ""
+    return f"trial {claimed.number}: {outcome.ended}{reason}{figure}{mark}: {settings}"
 
 
 def describe_configuration(configuration: Configuration) -> str:
     """Return the settings as text: key = value, ..."""
-    shown = {key: f"{each:.4g}" if isinstance(each, float) else each for key, each in configuration.items()}
-    return ", ".join(f"{key} = {each}" for key, each in shown.items())
+    texts = {key: f"{each:.4g}" if isinstance(each, float) else each for key, each in configuration.items()}
+    return ", ".join(f"{key} = {each}" for key, each in texts.items())
 
 
 def describe_best_trial(trials: Trials) -> str:
     """Return as text the best figure so far and the number of running trials."""
-    done = trials.finished_trials()
+    finished_trials = trials.finished_trials()
     running = sum(each.state.name == "RUNNING" for each in trials.all_trials())
-    best = f"best {trials.config.metric} {done[0].value:.4f} (trial {done[0].number})" if done else "none finished"
+    best = (
+        f"best {trials.config.metric} {finished_trials[0].value:.4f} (trial {finished_trials[0].number})"
+        if finished_trials
+        else "none finished"
+    )
     return f"{best}, {running} running"
 
 
@@ -147,16 +151,16 @@ def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> N
 @contextmanager
 def watch_trials(job: WorkerJob) -> Iterator[Callable[[], None]]:
     """Open the bar of a search, and yield a function that moves it to the trials which others have finished."""
-    done = sum(each.state.is_finished() for each in job.trials.all_trials())
-    total = num_remaining_trials(job.trials.config.trials, done)
-    with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
+    num_finished = sum(each.state.is_finished() for each in job.trials.all_trials())
+    total = num_remaining_trials(job.trials.config.trials, num_finished)
+    with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=num_finished) as bar:
 
         def show() -> None:
-            nonlocal done
-            now = sum(each.state.is_finished() for each in job.trials.all_trials())
-            if now > done:
-                bar.advance(now - done, describe_best_trial(job.trials))
-                done = now
+            nonlocal num_finished
+            count = sum(each.state.is_finished() for each in job.trials.all_trials())
+            if count > num_finished:
+                bar.advance(count - num_finished, describe_best_trial(job.trials))
+                num_finished = count
 
         yield show
 
@@ -195,13 +199,13 @@ def _start_processes(
 
 
 def _ask_to_stop(processes: Sequence["subprocess.Popen[str]"]) -> None:
-    for each in processes:
-        each.terminate()
+    for process in processes:
+        process.terminate()
 
 
 def _wait_for_processes(processes: Sequence["subprocess.Popen[str]"], listeners: Sequence[threading.Thread]) -> None:
-    for each in (*(process.wait for process in processes), *(listener.join for listener in listeners)):
-        each()
+    for wait in (*(process.wait for process in processes), *(listener.join for listener in listeners)):
+        wait()
 
 
 def _forward_output(stream: IO[str], reporter: Reporter) -> None:
@@ -243,12 +247,12 @@ def run_workers_on_cluster(
         return
     device = load_recipe(job.base, job.sets).training.device
     with connect_to_cluster(address) as cluster:
-        needed = choose_resources(cluster, device)
-        number = num_workers or max(1, max_processes(cluster, needed))
+        resources = choose_resources(cluster, device)
+        number = num_workers or max(1, max_processes(cluster, resources))
         work = partial(_run_search_worker, search_arguments, job.command)
         pieces = {f"worker {each}": work for each in range(1, number + 1)}
         with watch_trials(job) as show:
-            errors = run_jobs(cluster, pieces, needed, reporter=job.reporter, on_poll=lambda running: show())
+            errors = run_jobs(cluster, pieces, resources, reporter=job.reporter, on_poll=lambda running: show())
     for error in errors.values():
         raise error
 

@@ -130,27 +130,27 @@ def measure_model(run: Path, num_pairs: int) -> dict[str, Any]:
 
     pairs, gold = read_built_in("grammar")
     aligner = WordAligner(load_model(run / "model", "cpu"))
-    scored = score_heads(aligner, pairs[:num_pairs], gold[:num_pairs], aligner.heads())
-    found = {"bleu": read_score(run, "test.bleu"), "heads": [each.as_json() for each in scored]}
+    head_scores = score_heads(aligner, pairs[:num_pairs], gold[:num_pairs], aligner.heads())
+    scores = {"bleu": read_score(run, "test.bleu"), "heads": [each.as_json() for each in head_scores]}
     if aligner.has_trained_head:
         (trained,) = score_heads(aligner, pairs[:num_pairs], gold[:num_pairs], [aligner.choose_head()])
-        found["trained"] = trained.as_json()
-    return found
+        scores["trained"] = trained.as_json()
+    return scores
 
 
 def error_rates(model: Mapping[str, Any], layer: int | None = None, *, shifted: bool = False) -> list[float]:
     """The error rates of a model's heads, without the means of layers, in percent; the best first."""
     return [
-        each["aer"]
-        for each in model["heads"]
-        if each["shifted"] == shifted and each["head"] is not None and layer in (None, each["layer"])
+        head["aer"]
+        for head in model["heads"]
+        if head["shifted"] == shifted and head["head"] is not None and layer in (None, head["layer"])
     ]
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: mean and deviation of seeds."""
     texts = {}
-    for name, of_seeds in found.items():
+    for name, of_seeds in data.items():
         each_rates = [error_rates(model) for model in of_seeds]
         texts[f"BLEU, {name}"] = format_seeds([model["bleu"] for model in of_seeds])
         texts[f"AER of the best head, {name}"] = format_seeds([rates[0] for rates in each_rates], unit=" %")
@@ -158,8 +158,8 @@ def figures(found: Found) -> dict[str, str]:
         if "trained" in of_seeds[0]:
             trained = [model["trained"]["aer"] for model in of_seeds]
             texts[f"AER of the trained head, {name}"] = format_seeds(trained, unit=" %")
-        shifted = [error_rates(model, shifted=True)[0] for model in of_seeds]
-        texts[f"AER of the best head by the row that reads the word, {name}"] = format_seeds(shifted, unit=" %")
+        shifted_rates = [error_rates(model, shifted=True)[0] for model in of_seeds]
+        texts[f"AER of the best head by the row that reads the word, {name}"] = format_seeds(shifted_rates, unit=" %")
         for layer in sorted({each["layer"] for each in of_seeds[0]["heads"]}):
             means = [mean_error_rate(model, layer) for model in of_seeds]
             texts[f"AER of the mean of layer {layer}, {name}"] = format_seeds(means, unit=" %")
@@ -169,25 +169,25 @@ def figures(found: Found) -> dict[str, str]:
 def mean_error_rate(model: Mapping[str, Any], layer: int) -> float:
     """The error rate of the mean of a layer's heads, by the row that predicts a word, in percent."""
     return next(
-        float(each["aer"])
-        for each in model["heads"]
-        if each["head"] is None and not each["shifted"] and each["layer"] == layer
+        float(head["aer"])
+        for head in model["heads"]
+        if head["head"] is None and not head["shifted"] and head["layer"] == layer
     )
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """The error rate of each head, by layer: the row that predicts a word, and the one that has read it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     columns = [
-        (name, layer) for name, (model, *_) in found.items() for layer in sorted({x["layer"] for x in model["heads"]})
+        (name, layer) for name, (model, *_) in data.items() for layer in sorted({x["layer"] for x in model["heads"]})
     ]
     axes = figure.subplots()
     for shifted, marker, label in ((False, "o", "row that predicts the word"), (True, "x", "row that has read it")):
-        for place, (name, layer) in enumerate(columns):
-            rates = [rate for model in found[name] for rate in error_rates(model, layer, shifted=shifted)]
-            axes.plot([place] * len(rates), rates, marker, color="C0" if marker == "o" else "C3", markersize=6)
+        for index, (name, layer) in enumerate(columns):
+            rates = [rate for model in data[name] for rate in error_rates(model, layer, shifted=shifted)]
+            axes.plot([index] * len(rates), rates, marker, color="C0" if marker == "o" else "C3", markersize=6)
         axes.plot([], [], marker, color="C0" if marker == "o" else "C3", label=label)
     axes.set_xticks(range(len(columns)), [f"{name.replace(', ', chr(10))}\nlayer {layer}" for name, layer in columns])
     axes.set_ylim(0, 100)

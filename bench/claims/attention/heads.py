@@ -42,16 +42,16 @@ def measure(numbers: Sequence[int] = NUMBERS, num_pairs: int = NUM_PAIRS) -> Fou
     def perplexity() -> float:
         return score_texts(loaded, sources, targets, LoggingReporter(), None, None, None).perplexity
 
-    taken: dict[str, list[dict[str, Any]]] = {}
+    perplexities: dict[str, list[dict[str, Any]]] = {}
     for kind, layer, attention in list_attentions(loaded.model):
-        without, alone = [], []
+        missing_scores, single_scores = [], []
         for head in range(TAKEN_FROM):
             with take_heads(attention, [head]):
-                without.append(perplexity())
+                missing_scores.append(perplexity())
             with take_heads(attention, [each for each in range(TAKEN_FROM) if each != head]):
-                alone.append(perplexity())
-        taken.setdefault(kind, []).append({"layer": layer, "without": without, "alone": alone})
-    return {"by_number": by_number, "whole": perplexity(), "taken": taken}
+                single_scores.append(perplexity())
+        perplexities.setdefault(kind, []).append({"layer": layer, "without": missing_scores, "alone": single_scores})
+    return {"by_number": by_number, "whole": perplexity(), "taken": perplexities}
 
 
 def train_heads(number: int) -> Path:
@@ -73,7 +73,7 @@ def take_heads(attention: SelfAttention | CrossAttention, heads: Sequence[int]) 
     """An attention without some of its heads, for as long as the context lasts."""
     weight = attention.output.weight
     assert isinstance(weight, torch.Tensor)
-    kept, width = weight.detach().clone(), attention.heads.value_dim
+    original, width = weight.detach().clone(), attention.heads.value_dim
     with torch.no_grad():
         for head in heads:
             weight[:, head * width : (head + 1) * width] = 0
@@ -81,49 +81,50 @@ def take_heads(attention: SelfAttention | CrossAttention, heads: Sequence[int]) 
         yield
     finally:
         with torch.no_grad():
-            weight.copy_(kept)
+            weight.copy_(original)
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
-    texts = {f"BLEU with heads: {number}": f"{each['bleu']:.2f}" for number, each in found["by_number"].items()}
+    texts = {f"BLEU with heads: {number}": f"{each['bleu']:.2f}" for number, each in data["by_number"].items()}
     texts |= {
-        f"perplexity with heads: {number}": f"{each['perplexity']:.3f}" for number, each in found["by_number"].items()
+        f"perplexity with heads: {number}": f"{scores['perplexity']:.3f}"
+        for number, scores in data["by_number"].items()
     }
-    whole = found["whole"]
+    baseline = data["whole"]
     changes = sorted(
-        each / whole - 1 for layers in found["taken"].values() for one in layers for each in one["without"]
+        value / baseline - 1 for layers in data["taken"].values() for one in layers for value in one["without"]
     )
     texts["heads taken away"] = str(len(changes))
     texts["heads whose loss costs less than 1 %"] = str(sum(each < 0.01 for each in changes))
-    texts["perplexity of the whole model"] = f"{whole:.3f}"
-    for kind, layers in found["taken"].items():
-        most = max(each for one in layers for each in one["without"])
-        texts[f"most that one head costs, {kind}"] = f"{100 * (most / whole - 1):.1f} %"
-        best = [min(one["alone"]) / whole for one in layers]
+    texts["perplexity of the whole model"] = f"{baseline:.3f}"
+    for kind, layers in data["taken"].items():
+        largest = max(each for one in layers for each in one["without"])
+        texts[f"most that one head costs, {kind}"] = f"{100 * (largest / baseline - 1):.1f} %"
+        best = [min(one["alone"]) / baseline for one in layers]
         texts[f"one head in place of all of a layer, {kind}"] = ", ".join(f"{each:.2f}" for each in best)
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Perplexity by number of heads; what each head costs, as a picture."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 3))
-    numbers = [*found["by_number"]]
-    left.plot(numbers, [each["perplexity"] for each in found["by_number"].values()], marker="o", markersize=4)
+    numbers = [*data["by_number"]]
+    left.plot(numbers, [each["perplexity"] for each in data["by_number"].values()], marker="o", markersize=4)
     left.set_xlabel("heads of one total width")
     left.set_title("test perplexity", loc="left")
     left.grid(alpha=0.25)
-    rows = [(f"{kind} {one['layer']}", one["without"]) for kind, layers in found["taken"].items() for one in layers]
-    costs = [[100 * (each / found["whole"] - 1) for each in without] for _, without in rows]
-    drawn = right.imshow(costs, aspect="auto", cmap="OrRd", vmin=0)
+    rows = [(f"{kind} {one['layer']}", one["without"]) for kind, layers in data["taken"].items() for one in layers]
+    costs = [[100 * (each / data["whole"] - 1) for each in without] for _, without in rows]
+    image = right.imshow(costs, aspect="auto", cmap="OrRd", vmin=0)
     right.set_yticks(range(len(rows)), [name for name, _ in rows])
     right.set_xticks(range(len(costs[0])), [str(head + 1) for head in range(len(costs[0]))])
     right.set_xlabel("head")
     right.set_title("perplexity without it, % more", loc="left")
-    figure.colorbar(drawn, ax=right)
+    figure.colorbar(image, ax=right)
     return figure
 
 

@@ -33,7 +33,7 @@ def measure(lengths: Sequence[int] = LENGTHS, dim: int = 128, layers: int = 2, b
     torch.set_num_threads(1)
     try:
         network = make_network(dim, layers, max(lengths))
-        found: dict[str, list[float]] = {name: [] for name in (LOOP, MATRIX, TRAIN, DECODE)}
+        milliseconds: dict[str, list[float]] = {name: [] for name in (LOOP, MATRIX, TRAIN, DECODE)}
         for length in lengths:
             query, key, value = torch.randn(3, length, dim, generator=torch.Generator().manual_seed(length))
             tokens = torch.arange(length) % NUM_PIECES
@@ -44,10 +44,10 @@ def measure(lengths: Sequence[int] = LENGTHS, dim: int = 128, layers: int = 2, b
                 DECODE: partial(decode_steps, network, tokens),
             }
             for name, run in runs.items():
-                found[name].append(1000 * fastest_seconds(run, budget))
+                milliseconds[name].append(1000 * fastest_seconds(run, budget))
     finally:
         torch.set_num_threads(threads)
-    return {"lengths": list(lengths), "dim": dim, "layers": layers, "milliseconds": found}
+    return {"lengths": list(lengths), "dim": dim, "layers": layers, "milliseconds": milliseconds}
 
 
 def attend_by_loop(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -82,47 +82,49 @@ def take_gradients(network: DecoderOnly, tokens: Tensor) -> Tensor:
 @torch.no_grad()
 def decode_steps(network: DecoderOnly, tokens: Tensor) -> Tensor:
     """Read a text (n,) token by token with a cache; return log-probabilities (n, V) of the next pieces."""
-    state, found = network.empty_state(1), []
+    state, log_probs = network.empty_state(1), []
     for token in tokens:
         predict, state = network.step(token.view(1), state)
-        found.append(predict(torch.tensor([0]))[0])
-    return torch.stack(found)
+        log_probs.append(predict(torch.tensor([0]))[0])
+    return torch.stack(log_probs)
 
 
 def fastest_seconds(run: Callable[[], object], budget: float) -> float:
     """The least seconds of processor time of a run, of five or as many as fit into the budget."""
     run()
-    taken: list[float] = []
-    while len(taken) < 5 or sum(taken) < budget:
+    durations: list[float] = []
+    while len(durations) < 5 or sum(durations) < budget:
         began = time.process_time()
         run()
-        taken.append(time.process_time() - began)
-    return min(taken)
+        durations.append(time.process_time() - began)
+    return min(durations)
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: ratios at the shortest and the longest."""
-    lengths, of = found["lengths"], found["milliseconds"]
+    lengths, milliseconds = data["lengths"], data["milliseconds"]
     texts = {}
-    for place, length in ((0, lengths[0]), (-1, lengths[-1])):
-        texts[f"loop over matrix, n = {length}"] = f"{of[LOOP][place] / of[MATRIX][place]:.1f}"
-        texts[f"decoding over training step, n = {length}"] = f"{of[DECODE][place] / of[TRAIN][place]:.1f}"
-    texts[f"ms of a training step, n = {lengths[-1]}"] = f"{of[TRAIN][-1]:.0f}"
-    texts[f"ms of decoding, n = {lengths[-1]}"] = f"{of[DECODE][-1]:.0f}"
+    for index, length in ((0, lengths[0]), (-1, lengths[-1])):
+        texts[f"loop over matrix, n = {length}"] = f"{milliseconds[LOOP][index] / milliseconds[MATRIX][index]:.1f}"
+        texts[f"decoding over training step, n = {length}"] = (
+            f"{milliseconds[DECODE][index] / milliseconds[TRAIN][index]:.1f}"
+        )
+    texts[f"ms of a training step, n = {lengths[-1]}"] = f"{milliseconds[TRAIN][-1]:.0f}"
+    texts[f"ms of decoding, n = {lengths[-1]}"] = f"{milliseconds[DECODE][-1]:.0f}"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Milliseconds over n, on log axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     for axes, names in zip(figure.subplots(1, 2), ((LOOP, MATRIX), (DECODE, TRAIN)), strict=True):
         for name in names:
-            axes.plot(found["lengths"], found["milliseconds"][name], marker=".", label=name)
+            axes.plot(data["lengths"], data["milliseconds"][name], marker=".", label=name)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.set_xticks(found["lengths"], [str(each) for each in found["lengths"]])
+        axes.set_xticks(data["lengths"], [str(each) for each in data["lengths"]])
         axes.set_xlabel("n")
         axes.set_title("milliseconds of processor time, one thread", loc="left")
         axes.grid(alpha=0.25)

@@ -75,15 +75,17 @@ def measure_trained(number: int, num_texts: int = 40) -> dict[str, float]:
 
 def measure_initial(widths: Sequence[int] = WIDTHS, num_keys: int = 64, draws: int = 20) -> Found:
     """Variance of the scores, and entropy and largest weight of their softmax, by width."""
-    found: dict[str, dict[str, list[dict[str, float]]]] = {source: {name: [] for name in SCORES} for source in SOURCES}
+    results: dict[str, dict[str, list[dict[str, float]]]] = {
+        source: {name: [] for name in SCORES} for source in SOURCES
+    }
     for source, make in SOURCES.items():
         for width in widths:
             generator = torch.Generator().manual_seed(width)
             pairs = [make(width, num_keys, generator) for _ in range(draws)]
             for name, score in SCORES.items():
                 logits = torch.stack([score(1, width)(q[None, None], k[None, None])[0, 0] for q, k in pairs])
-                found[source][name].append(describe_logits(logits))
-    return {"widths": list(widths), "keys": num_keys, "scores": found}
+                results[source][name].append(describe_logits(logits))
+    return {"widths": list(widths), "keys": num_keys, "scores": results}
 
 
 def describe_logits(logits: Tensor) -> dict[str, float]:
@@ -94,37 +96,37 @@ def describe_logits(logits: Tensor) -> dict[str, float]:
     return {"variance": float(logits.double().var()), "entropy": float(entropy), "largest": float(largest)}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: at the narrowest and the widest."""
     texts = {}
-    for place, width in ((0, found["widths"][0]), (-1, found["widths"][-1])):
-        for name, of_widths in found["scores"][PROJECTED].items():
-            each = of_widths[place]
-            texts[f"variance of {name}, d = {width}"] = f"{each['variance']:,.2f}"
-            texts[f"entropy of {name}, d = {width}"] = f"{each['entropy']:.0%}".replace("%", " %")
-            texts[f"largest weight of {name}, d = {width}"] = f"{each['largest']:.2f}"
-    for width, kinds in found["trained"].items():
+    for index, width in ((0, data["widths"][0]), (-1, data["widths"][-1])):
+        for name, of_widths in data["scores"][PROJECTED].items():
+            scores = of_widths[index]
+            texts[f"variance of {name}, d = {width}"] = f"{scores['variance']:,.2f}"
+            texts[f"entropy of {name}, d = {width}"] = f"{scores['entropy']:.0%}".replace("%", " %")
+            texts[f"largest weight of {name}, d = {width}"] = f"{scores['largest']:.2f}"
+    for width, kinds in data["trained"].items():
         for kind, share in kinds.items():
             texts[f"entropy after training, {kind}, d = {width}"] = f"{100 * share:.0f} %"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Variance and entropy over d."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     for axes, (key, title) in zip(
         figure.subplots(1, 2),
-        (("variance", "variance of the score"), ("entropy", f"entropy of the weights of {found['keys']} keys, share")),
+        (("variance", "variance of the score"), ("entropy", f"entropy of the weights of {data['keys']} keys, share")),
         strict=True,
     ):
-        for (source, scores), style in zip(found["scores"].items(), ("-", "--"), strict=True):
+        for (source, scores), style in zip(data["scores"].items(), ("-", "--"), strict=True):
             for (name, of_widths), colour in zip(scores.items(), ("#e6550d", "#3182bd"), strict=True):
                 values = [each[key] for each in of_widths]
-                axes.plot(found["widths"], values, style, color=colour, marker=".", label=f"{name}, {source}")
+                axes.plot(data["widths"], values, style, color=colour, marker=".", label=f"{name}, {source}")
         axes.set_xscale("log", base=2)
-        axes.set_xticks(found["widths"], [f"{each:,}" for each in found["widths"]])
+        axes.set_xticks(data["widths"], [f"{each:,}" for each in data["widths"]])
         axes.set_xlabel("d")
         axes.set_title(title, loc="left")
         axes.grid(alpha=0.25)

@@ -51,25 +51,25 @@ def count_parameters(run: Path) -> int:
     return sum(each.numel() for each in load_model(resolve_model_folder(run)).model.parameters())
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: mean and deviation of each loss, and parameters in thousands."""
-    said = {name: format_seeds(losses, 2) for name, losses in found["losses"].items()}
-    return said | {f"parameters, {name}": f"{count:,}" for name, count in found["parameters"].items()}
+    texts = {name: format_seeds(losses, 2) for name, losses in data["losses"].items()}
+    return texts | {f"parameters, {name}": f"{count:,}" for name, count in data["parameters"].items()}
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """A bar for each model, a dot for each seed; the line is the whole block."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
-    names = list(found["losses"])[::-1]
-    axes.barh(names, [fmean(found["losses"][name]) for name in names], color="#9ecae1")
-    for place, name in enumerate(names):
-        losses = found["losses"][name]
-        axes.plot(losses, [place] * len(losses), ".", color="#08519c")
-    axes.axvline(fmean(found["losses"][WHOLE]), color="#636363", linewidth=0.8)
-    axes.set_xlim(min(map(min, found["losses"].values())) - 0.2)
+    names = list(data["losses"])[::-1]
+    axes.barh(names, [fmean(data["losses"][name]) for name in names], color="#9ecae1")
+    for index, name in enumerate(names):
+        losses = data["losses"][name]
+        axes.plot(losses, [index] * len(losses), ".", color="#08519c")
+    axes.axvline(fmean(data["losses"][WHOLE]), color="#636363", linewidth=0.8)
+    axes.set_xlim(min(map(min, data["losses"].values())) - 0.2)
     axes.set_title("validation loss a word after 200 updates, nats", loc="left")
     axes.grid(alpha=0.25, axis="x")
     return figure

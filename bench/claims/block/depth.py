@@ -43,12 +43,12 @@ def train_model(name: str, depth: int, seed: int = 1) -> Path:
     return run_recipe(RECIPE, variant, f"model.decoder.layers={depth}", f"seed={seed}", *MODELS[name])
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: mean and deviation of seeds; of those that diverged, each loss."""
     return {
         f"{name}, {depth} layers": format_losses(losses)
-        for name, by_depth in found["losses"].items()
-        for depth, losses in zip(found["depths"], by_depth, strict=True)
+        for name, by_depth in data["losses"].items()
+        for depth, losses in zip(data["depths"], by_depth, strict=True)
     }
 
 
@@ -59,15 +59,15 @@ def format_losses(losses: Sequence[float]) -> str:
     return format_seeds(losses, 2)
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Loss over depth, on a log axis, as far as it is below that of a network that has learned nothing."""
     lines = {
         name: [mean_and_deviation(losses if max(losses) <= MAX_DRAWN else [max(losses)]) for losses in by_depth]
-        for name, by_depth in found["losses"].items()
+        for name, by_depth in data["losses"].items()
     }
     title = "validation loss a word after 200 updates, nats"
-    figure = draw_deviations(found["depths"], lines, xlabel="layers", title=title)
-    lowest = min(loss for by_depth in found["losses"].values() for losses in by_depth for loss in losses)
+    figure = draw_deviations(data["depths"], lines, xlabel="layers", title=title)
+    lowest = min(loss for by_depth in data["losses"].values() for losses in by_depth for loss in losses)
     figure.axes[0].set_ylim(lowest - 0.2, MAX_DRAWN)
     return figure
 

@@ -60,12 +60,12 @@ def draw_direction(network: nn.Module, generator: torch.Generator) -> list[Tenso
     """A random direction, of the size of each weight: rows of matrices as long as the network's, 0 for vectors."""
     direction = []
     for weight in network.parameters():
-        drawn = torch.randn(weight.shape, generator=generator)
+        noise = torch.randn(weight.shape, generator=generator)
         if weight.dim() < 2:
-            direction.append(torch.zeros_like(drawn))
+            direction.append(torch.zeros_like(noise))
             continue
-        lengths = weight.detach().flatten(1).norm(dim=1), drawn.flatten(1).norm(dim=1)
-        direction.append(drawn * (lengths[0] / lengths[1]).view(-1, *[1] * (weight.dim() - 1)))
+        lengths = weight.detach().flatten(1).norm(dim=1), noise.flatten(1).norm(dim=1)
+        direction.append(noise * (lengths[0] / lengths[1]).view(-1, *[1] * (weight.dim() - 1)))
     return direction
 
 
@@ -85,39 +85,39 @@ def move_weights(
         weight.copy_(first + sum(step * move for step, move in zip(steps, moves, strict=True)))
 
 
-def rise(found: Found, name: str, step: float) -> float:
+def rise(data: Found, name: str, step: float) -> float:
     """The mean rise of the loss above that of the middle, over the points of the grid so far away along an axis."""
-    losses, steps = found["losses"][name], found["steps"]
+    losses, steps = data["losses"][name], data["steps"]
     middle = len(steps) // 2
     places = [steps.index(step), steps.index(-step)]
-    there = [losses[place][middle] for place in places] + [losses[middle][place] for place in places]
-    return float(sum(there) / len(there) - losses[middle][middle])
+    edge_losses = [losses[place][middle] for place in places] + [losses[middle][place] for place in places]
+    return float(sum(edge_losses) / len(edge_losses) - losses[middle][middle])
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: the loss in the middle, and how it rises."""
-    middle, texts = len(found["steps"]) // 2, {}
-    for name, losses in found["losses"].items():
+    middle, texts = len(data["steps"]) // 2, {}
+    for name, losses in data["losses"].items():
         texts[f"{name}: loss in the middle"] = f"{losses[middle][middle]:.2f}"
         for step in (0.4, 1.0):
-            texts[f"{name}: rise at {step}"] = f"{rise(found, name, step):.2f}"
+            texts[f"{name}: rise at {step}"] = f"{rise(data, name, step):.2f}"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Contours of both."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.8), layout="constrained")
-    most = max(value for losses in found["losses"].values() for row in losses for value in row)
-    least = min(value for losses in found["losses"].values() for row in losses for value in row)
-    levels = [least + (most - least) * number / 20 for number in range(21)]
+    highest = max(value for losses in data["losses"].values() for row in losses for value in row)
+    lowest = min(value for losses in data["losses"].values() for row in losses for value in row)
+    levels = [lowest + (highest - lowest) * number / 20 for number in range(21)]
     panels = figure.subplots(1, 2, sharey=True)
-    for axes, (name, losses) in zip(panels, found["losses"].items(), strict=True):
-        drawn = axes.contourf(found["steps"], found["steps"], losses, levels=levels, cmap="viridis")
-        axes.set_title(f"{name}, {found['depth']} layers", loc="left")
+    for axes, (name, losses) in zip(panels, data["losses"].items(), strict=True):
+        contours = axes.contourf(data["steps"], data["steps"], losses, levels=levels, cmap="viridis")
+        axes.set_title(f"{name}, {data['depth']} layers", loc="left")
         axes.set_aspect("equal")
-    figure.colorbar(drawn, ax=panels, label="validation loss a word, nats", format="%.1f")
+    figure.colorbar(contours, ax=panels, label="validation loss a word, nats", format="%.1f")
     return figure
 
 

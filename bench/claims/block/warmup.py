@@ -40,33 +40,31 @@ def train_loss(depth: int, norm: str, warmup: int, peak: float, seed: int) -> fl
     return read_score(run_recipe(RECIPE, f"{norm}-{warmup}-{peak}-{seed}", *sets), "valid.loss")
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: every loss, mean and deviation of seeds."""
     return {
         f"{norm}-norm, warm-up {warmup}, rate {peak}": format_seeds(of_seeds, 2)
-        for norm, by_warmup in found["losses"].items()
+        for norm, by_warmup in data["losses"].items()
         for warmup, losses in by_warmup.items()
-        for peak, of_seeds in zip(found["peaks"], losses, strict=True)
+        for peak, of_seeds in zip(data["peaks"], losses, strict=True)
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Loss over the rate, on a log axis."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
-    for (norm, by_warmup), colour in zip(found["losses"].items(), ("#3182bd", "#e6550d"), strict=True):
+    for (norm, by_warmup), colour in zip(data["losses"].items(), ("#3182bd", "#e6550d"), strict=True):
         for (warmup, losses), style in zip(by_warmup.items(), ("--", "-"), strict=True):
             label = f"{norm}-norm, warm-up of {warmup}"
             means, deviations = zip(*map(mean_and_deviation, losses), strict=True)
-            axes.errorbar(
-                found["peaks"], means, deviations, fmt=style, color=colour, marker=".", capsize=3, label=label
-            )
+            axes.errorbar(data["peaks"], means, deviations, fmt=style, color=colour, marker=".", capsize=3, label=label)
     axes.set_xscale("log")
-    axes.set_xticks(found["peaks"], [str(each) for each in found["peaks"]])
+    axes.set_xticks(data["peaks"], [str(each) for each in data["peaks"]])
     axes.set_xlabel("highest learning rate")
-    axes.set_title(f"validation loss a word after 200 updates, {found['depth']} layers, nats", loc="left")
+    axes.set_title(f"validation loss a word after 200 updates, {data['depth']} layers, nats", loc="left")
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)
     return figure

@@ -44,40 +44,45 @@ def measure(seeds: Sequence[int] = SEEDS, numbers: Sequence[int] = NUMBERS, num_
     points = [(direction, seed) for direction in DIRECTIONS for seed in seeds]
     trained = map_runs(train_model, points)
     runs = {direction: [trained[direction, seed] for seed in seeds] for direction in DIRECTIONS}
-    single = {direction: [read_score(run, "test.bleu") for run in some] for direction, some in runs.items()}
+    single = {
+        direction: [read_score(run, "test.bleu") for run in runs_of_direction]
+        for direction, runs_of_direction in runs.items()
+    }
     sources, references = map(list, zip(*generate("test", num_tested, 1), strict=True))
     together: dict[str, list[float]] = {}
-    for direction, some in runs.items():
+    for direction, runs_of_direction in runs.items():
         together[direction] = []
         for number in numbers:
-            model = Model(load_ensemble([run / "model" for run in some[:number]], "cpu"), LoggingReporter())
+            model = Model(
+                load_ensemble([run / "model" for run in runs_of_direction[:number]], "cpu"), LoggingReporter()
+            )
             texts = model.translate(sources, beam=4)
             together[direction].append(sacrebleu.corpus_bleu(texts, [references]).score)
     return {"seeds": list(seeds), "single": single, "numbers": list(numbers), "together": together}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {}
-    for direction, values in found["single"].items():
+    for direction, values in data["single"].items():
         texts[f"BLEU, {direction}, one model"] = format_seeds(values)
-    for direction, values in found["together"].items():
-        for number, value in zip(found["numbers"], values, strict=True):
+    for direction, values in data["together"].items():
+        for number, value in zip(data["numbers"], values, strict=True):
             texts[f"BLEU, {direction}, ensemble of {number}"] = f"{value:.1f}"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """BLEU over the number of models, the single ones as points."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
-    for (direction, values), colour in zip(found["together"].items(), ("#e6550d", "#3182bd"), strict=True):
-        axes.plot(found["numbers"], values, marker=".", color=colour, label=direction)
-        single = found["single"][direction]
+    for (direction, values), colour in zip(data["together"].items(), ("#e6550d", "#3182bd"), strict=True):
+        axes.plot(data["numbers"], values, marker=".", color=colour, label=direction)
+        single = data["single"][direction]
         axes.plot([1] * len(single), single, "x", color=colour, markersize=5)
-    axes.set_xticks(found["numbers"])
+    axes.set_xticks(data["numbers"])
     axes.set_xlabel("models; crosses: each of them alone")
     axes.set_title("test BLEU, beam 4", loc="left")
     axes.grid(alpha=0.25)

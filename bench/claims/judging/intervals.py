@@ -42,49 +42,49 @@ def resample(systems: Sequence[SegmentStatistics], sizes: Sequence[int], draws: 
 
     from tfm.pipeline.significance.resampling import bootstrap_scores, percentile_interval, randomisation_p_values
 
-    generator, found = np.random.default_rng(1), []
+    generator, results = np.random.default_rng(1), []
     true = systems[1].value - systems[0].value
     for size in sizes:
-        half, apart, wrong = [], [], []
+        half, differs, wrong = [], [], []
         for _ in range(draws):
             rows = generator.choice(len(systems[0]), size, replace=False)
-            one, other = (replace(each, rows=each.rows[rows]) for each in systems)
-            low, high = percentile_interval(bootstrap_scores([one], resamples=400)[0])
+            first, second = (replace(each, rows=each.rows[rows]) for each in systems)
+            low, high = percentile_interval(bootstrap_scores([first], resamples=400)[0])
             half.append((high - low) / 2)
-            ((p, _),) = randomisation_p_values(one, [other], trials=400)
-            apart.append(p < LEVEL)
-            wrong.append((other.value - one.value) * true < 0)
-        found.append({"half": float(np.mean(half)), "apart": float(np.mean(apart)), "wrong": float(np.mean(wrong))})
-    return found
+            ((p, _),) = randomisation_p_values(first, [second], trials=400)
+            differs.append(p < LEVEL)
+            wrong.append((second.value - first.value) * true < 0)
+        results.append({"half": float(np.mean(half)), "apart": float(np.mean(differs)), "wrong": float(np.mean(wrong))})
+    return results
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
-    texts = {f"BLEU, beam {beam}": f"{bleu:.1f}" for beam, bleu in zip(BEAMS, found["bleu"], strict=True)}
-    for size, each in zip(found["sizes"], found["of"], strict=True):
-        texts[f"half of the interval, {size} segments"] = f"± {each['half']:.1f}"
-        texts[f"found to differ, {size} segments"] = f"{100 * each['apart']:.0f} %"
-        texts[f"the worse one ahead, {size} segments"] = f"{100 * each['wrong']:.0f} %"
+    texts = {f"BLEU, beam {beam}": f"{bleu:.1f}" for beam, bleu in zip(BEAMS, data["bleu"], strict=True)}
+    for size, shares in zip(data["sizes"], data["of"], strict=True):
+        texts[f"half of the interval, {size} segments"] = f"± {shares['half']:.1f}"
+        texts[f"found to differ, {size} segments"] = f"{100 * shares['apart']:.0f} %"
+        texts[f"the worse one ahead, {size} segments"] = f"{100 * shares['wrong']:.0f} %"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Both over the number of segments."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(found["sizes"], [each["half"] for each in found["of"]], marker=".", label="measured")
-    first = found["of"][0]["half"] * found["sizes"][0] ** 0.5
-    left.plot(found["sizes"], [first / size**0.5 for size in found["sizes"]], "--", color="#999999", label="1 / √n")
+    left.plot(data["sizes"], [each["half"] for each in data["of"]], marker=".", label="measured")
+    first = data["of"][0]["half"] * data["sizes"][0] ** 0.5
+    left.plot(data["sizes"], [first / size**0.5 for size in data["sizes"]], "--", color="#999999", label="1 / √n")
     left.set_yscale("log")
     left.set_title("half of BLEU's 95 % interval", loc="left")
     for key, label in (("apart", "differ, p < 0.05"), ("wrong", "the worse one is ahead")):
-        right.plot(found["sizes"], [100 * each[key] for each in found["of"]], marker=".", label=label)
+        right.plot(data["sizes"], [100 * each[key] for each in data["of"]], marker=".", label=label)
     right.set_title("beams of 1 and 4, % of test sets", loc="left")
     for axes in (left, right):
         axes.set_xscale("log", base=2)
-        axes.set_xticks(found["sizes"], [str(each) for each in found["sizes"]])
+        axes.set_xticks(data["sizes"], [str(each) for each in data["sizes"]])
         axes.set_xlabel("segments")
         axes.grid(alpha=0.25)
         axes.legend(frameon=False)

@@ -80,39 +80,39 @@ def draw_strings(length: int, number: int) -> list[str]:
     return [" ".join(draw.choices(SYMBOLS, k=length)) for _ in range(number)]
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: exact copies and perplexities at the longest of training, and beyond."""
-    lengths, windows = found["lengths"], found["windows"]
+    lengths, windows = data["lengths"], data["windows"]
     texts = {
         f"{scheme}: exact copies of {length} symbols": f"{share:.0f} %"
-        for scheme, exact in found["exact"].items()
+        for scheme, exact in data["exact"].items()
         for length, share in zip(lengths, exact, strict=True)
         if length >= MAX_TRAINED_LENGTH
     }
     return texts | {
         f"{scheme}: perplexity, windows of {window}": f"{perplexity:.1f}"
-        for scheme, perplexities in found["perplexities"].items()
+        for scheme, perplexities in data["perplexities"].items()
         for window, perplexity in zip(windows, perplexities, strict=True)
         if window >= WINDOW_TRAINED
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Both over length, the end of training as a line."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for scheme, values in found["exact"].items():
-        left.plot(found["lengths"], values, marker=".", label=scheme)
-        right.plot(found["windows"], found["perplexities"][scheme], marker=".", label=scheme)
+    for scheme, values in data["exact"].items():
+        left.plot(data["lengths"], values, marker=".", label=scheme)
+        right.plot(data["windows"], data["perplexities"][scheme], marker=".", label=scheme)
     left.axvline(MAX_TRAINED_LENGTH, color="#999999", linewidth=0.8, linestyle="--")
     left.set_xlabel("symbols; the dashed line: the longest of training")
     left.set_title("strings copied exactly, %", loc="left")
     right.axvline(WINDOW_TRAINED, color="#999999", linewidth=0.8, linestyle="--")
     right.set_xscale("log", base=2)
     right.set_yscale("log")
-    right.set_xticks(found["windows"], [str(each) for each in found["windows"]])
+    right.set_xticks(data["windows"], [str(each) for each in data["windows"]])
     right.set_xlabel("words in a window; the dashed line: in training")
     right.set_title(f"perplexity of its last {END} words", loc="left")
     right.legend(frameon=False, title="positions")

@@ -34,12 +34,12 @@ COPY_RECIPE = "recipes/claims/order.toml"
 
 def measure(dim: int = 64) -> Found:
     """Measure how far outputs move beside their words, for every stack and scheme; and a copy task with and without."""
-    moved = {name: {stack: measure_moved(name, stack, dim) for stack in STACKS} for name in POSITIONS}
-    copied = {
+    changes = {name: {stack: measure_moved(name, stack, dim) for stack in STACKS} for name in POSITIONS}
+    copies = {
         name: read_score(run_recipe(COPY_RECIPE, name, f"model.positions={name}"), "test.exact_match")
         for name in ("none", "sinusoidal")
     }
-    return {"words": WORDS, "moved": moved, "copied": copied}
+    return {"words": WORDS, "moved": changes, "copied": copies}
 
 
 def measure_moved(positions: str, stack: str, dim: int) -> dict[str, float]:
@@ -72,35 +72,35 @@ def encode(network: EncoderOnly, words: Sequence[int]) -> Tensor:
     return network.encode(torch.tensor(list(words)), Layout.from_lengths(torch.tensor([len(words)])))
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
-    moved, deepest = found["moved"], [*STACKS][-1]
-    without = max(moved["none"][stack]["any"] for stack in STACKS)
+    changes, deepest = data["moved"], [*STACKS][-1]
+    largest = max(changes["none"][stack]["any"] for stack in STACKS)
     return {
-        "largest change without positions, of four stacks": f"{without:.0e}",
-        "smallest change with sinusoids": f"{min(each['any'] for each in moved['sinusoidal'].values()):.2f}",
-        "change by mirroring, ALiBi": f"{moved['alibi'][deepest]['mirror']:.0e}",
-        "change by mirroring, rotary": f"{moved['rotary'][deepest]['mirror']:.2f}",
-        "exact copies without positions": f"{found['copied']['none']:.1f} %",
-        "exact copies with sinusoids": f"{found['copied']['sinusoidal']:.1f} %",
+        "largest change without positions, of four stacks": f"{largest:.0e}",
+        "smallest change with sinusoids": f"{min(each['any'] for each in changes['sinusoidal'].values()):.2f}",
+        "change by mirroring, ALiBi": f"{changes['alibi'][deepest]['mirror']:.0e}",
+        "change by mirroring, rotary": f"{changes['rotary'][deepest]['mirror']:.2f}",
+        "exact copies without positions": f"{data['copied']['none']:.1f} %",
+        "exact copies with sinusoids": f"{data['copied']['sinusoidal']:.1f} %",
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Bars of the change by scheme and stack, on a log axis, and of the copies."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 1))
-    for offset, name in enumerate(found["moved"]):
-        heights = [each["any"] for each in found["moved"][name].values()]
+    for offset, name in enumerate(data["moved"]):
+        heights = [each["any"] for each in data["moved"][name].values()]
         left.bar([place + 0.2 * offset for place in range(len(heights))], heights, width=0.18, label=name)
     left.set_yscale("log")
     left.set_ylim(top=1e6)  # room for the legend
     left.set_xticks([place + 0.3 for place in range(len(STACKS))], [*STACKS])
     left.set_title("largest change of an output by another order of “john loves mary”", loc="left")
     left.legend(frameon=False, title="positions", ncols=4, loc="upper left")
-    copied = found["copied"]
+    copied = data["copied"]
     right.bar([*copied], [*copied.values()], color=["#e6550d", "#3182bd"])
     right.set_title("exact copies, %", loc="left")
     right.set_xlabel("positions")

@@ -48,32 +48,32 @@ def rotation(dim: int, shift: int) -> Tensor:
     return matrix
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
-    products = found["products"]
+    products = data["products"]
     return {
-        "shortest wavelength": f"{found['wavelengths'][0]:.2f}",
-        "longest wavelength": f"{found['wavelengths'][1]:,.0f}",
-        "largest error of a shift by rotation": f"{found['rotation_error']:.0e}",
+        "shortest wavelength": f"{data['wavelengths'][0]:.2f}",
+        "longest wavelength": f"{data['wavelengths'][1]:,.0f}",
+        "largest error of a shift by rotation": f"{data['rotation_error']:.0e}",
         "product of a row with itself": f"{products[0]:.0f}",
         "product of neighbours": f"{products[1]:.1f}",
         "product at a distance of 10": f"{products[10]:.1f}",
-        "spread of a product at one distance": f"{found['spread']:.0e}",
+        "spread of a product at one distance": f"{data['spread']:.0e}",
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """The table as a heat map, and the product over the distance."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    drawn = left.imshow(found["table"], cmap="RdBu", aspect="auto", vmin=-1, vmax=1, interpolation="nearest")
+    image = left.imshow(data["table"], cmap="RdBu", aspect="auto", vmin=-1, vmax=1, interpolation="nearest")
     left.set_xlabel("component")
     left.set_ylabel("position")
-    left.set_title(f"PE(position, component), D = {found['dim']}", loc="left")
-    figure.colorbar(drawn, ax=left)
-    right.plot(found["products"])
+    left.set_title(f"PE(position, component), D = {data['dim']}", loc="left")
+    figure.colorbar(image, ax=left)
+    right.plot(data["products"])
     right.set_xlabel("distance k")
     right.set_title("PE(pos) · PE(pos + k)", loc="left")
     right.grid(alpha=0.25)

@@ -50,18 +50,18 @@ def measure(lengths: Sequence[int] = LENGTHS, number: int = 200) -> Found:
     return {"lengths": list(lengths), "exact": exact, "parameters": sizes}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: the shortest and the longest strings."""
-    texts = {f"{name}: parameters": f"{size:,}" for name, size in found["parameters"].items()}
-    for place, length in ((0, found["lengths"][0]), (-1, found["lengths"][-1])):
-        for name, exact in found["exact"].items():
-            texts[f"{name}: exact copies of {length} symbols"] = f"{exact[place]:.0f} %"
+    texts = {f"{name}: parameters": f"{size:,}" for name, size in data["parameters"].items()}
+    for index, length in ((0, data["lengths"][0]), (-1, data["lengths"][-1])):
+        for name, exact in data["exact"].items():
+            texts[f"{name}: exact copies of {length} symbols"] = f"{exact[index]:.0f} %"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Exact copies over length."""
-    lengths, exact = found["lengths"], found["exact"]
+    lengths, exact = data["lengths"], data["exact"]
     figure, _ = draw_lines(lengths, exact, xlabel="symbols", title="strings copied exactly, %")
     return figure
 

@@ -75,18 +75,18 @@ def measure(phrases: Sequence[int] = PHRASES, number: int = NUM_PER_DISTANCE) ->
     return {"distances": [3 + PHRASE_WORDS * count for count in phrases], "accuracy": accuracy}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     return {
         f"{name}, {distance} words": f"{share:.0f} %"
-        for name, shares in found["accuracy"].items()
-        for distance, share in zip(found["distances"], shares, strict=True)
+        for name, shares in data["accuracy"].items()
+        for distance, share in zip(data["distances"], shares, strict=True)
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Accuracy over distance; half are right by chance."""
-    distances, accuracy = found["distances"], found["accuracy"]
+    distances, accuracy = data["distances"], data["accuracy"]
     title = "verbs in the right form, %"
     figure, axes = draw_lines(distances, accuracy, xlabel="words from the verb to its noun", title=title)
     axes.axhline(50, color="#999999", linestyle="--", linewidth=0.9)

@@ -56,8 +56,8 @@ def measure(dim: int = 64, length: int = FARTHEST + 28, layers: int = 2, depth: 
 
 def add_norms(sums: list[float], norms: Sequence[float], draws: int) -> None:
     """Add the share of one draw to the means."""
-    for place, norm in enumerate(norms):
-        sums[place] += norm / draws
+    for index, norm in enumerate(norms):
+        sums[index] += norm / draws
 
 
 def make_networks(dim: int, length: int, layers: int) -> dict[str, Network]:
@@ -124,12 +124,12 @@ def depth_norms(layers: Sequence[EncoderLayer], rows: Tensor) -> list[float]:
     return [float(each.norm()) for each in gradients]
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: what is left of a gradient."""
     texts: dict[str, str] = {}
-    for name, norms in found["by_distance"].items():
+    for name, norms in data["by_distance"].items():
         texts[f"{name}: norm at a distance of {FARTHEST}, of that at 1"] = quantity(norms[FARTHEST] / norms[1])
-    for name, norms in found["by_depth"].items():
+    for name, norms in data["by_depth"].items():
         texts[f"{name}: norm before the first of {len(norms) - 1} layers, of that after the last"] = quantity(
             norms[0] / norms[-1]
         )
@@ -143,7 +143,7 @@ def quantity(ratio: float) -> str:
     return f"{ratio:.0e}" if ratio < 0.01 or ratio >= 1000 else f"{ratio:.2g}"
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Norms over distance and over depth, on log axes."""
     from matplotlib.figure import Figure
 
@@ -154,7 +154,7 @@ def draw(found: Found) -> "Figure":
         (right, "by_depth", "layers below", "gradient of the last output, by depth"),
     )
     for axes, key, label, title in panels:
-        for name, norms in found[key].items():
+        for name, norms in data[key].items():
             axes.plot([max(norm, 1e-12) for norm in norms], linewidth=1.3, label=name)
         axes.set_yscale("log")
         axes.set_xlabel(label)

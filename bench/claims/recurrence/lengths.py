@@ -34,12 +34,12 @@ def join_sentences(split: str, number: int) -> Iterator[tuple[str, str]]:
 
     random, pairs = Random(split), generate(split, 20 * number, 1)
     for _ in range(number):
-        wanted, english, german = 1 + random.randrange(MAX_SENTENCES), "", ""
-        for _ in range(wanted):
-            one, other = next(pairs)
-            if max(len(f"{english} {one}".split()), len(f"{german} {other}".split())) > MAX_WORDS:
+        count, english, german = 1 + random.randrange(MAX_SENTENCES), "", ""
+        for _ in range(count):
+            source, target = next(pairs)
+            if max(len(f"{english} {source}".split()), len(f"{german} {target}".split())) > MAX_WORDS:
                 break
-            english, german = f"{english} {one}".strip(), f"{german} {other}".strip()
+            english, german = f"{english} {source}".strip(), f"{german} {target}".strip()
         yield english, german
 
 
@@ -55,12 +55,12 @@ def bleu_by_length(texts: Sequence[str], references: Sequence[str], edges: Seque
     """BLEU of the texts whose references have at most so many words, and more than the edge before."""
     import sacrebleu
 
-    found = []
+    scores = []
     for low, high in zip((0, *edges), edges, strict=False):
         rows = [row for row, each in enumerate(references) if low < len(each.split()) <= high]
-        some = [references[row] for row in rows]
-        found.append(sacrebleu.corpus_bleu([texts[row] for row in rows], [some]).score)
-    return found
+        row_references = [references[row] for row in rows]
+        scores.append(sacrebleu.corpus_bleu([texts[row] for row in rows], [row_references]).score)
+    return scores
 
 
 def measure(max_words: int = MAX_WORDS) -> Found:
@@ -78,19 +78,19 @@ def measure(max_words: int = MAX_WORDS) -> Found:
     return {"edges": edges, "bleu": bleu, "parameters": parameters}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
-    texts = {f"{name}: parameters": f"{size:,}" for name, size in found["parameters"].items()}
-    for name, values in found["bleu"].items():
-        for edge, value in zip(found["edges"], values, strict=True):
+    texts = {f"{name}: parameters": f"{size:,}" for name, size in data["parameters"].items()}
+    for name, values in data["bleu"].items():
+        for edge, value in zip(data["edges"], values, strict=True):
             texts[f"{name}: BLEU to {edge} words"] = f"{value:.1f}"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """BLEU over length."""
-    edges, title = found["edges"], "test BLEU, greedy search"
-    figure, axes = draw_lines(edges, found["bleu"], xlabel="words of the reference", title=title)
+    edges, title = data["edges"], "test BLEU, greedy search"
+    figure, axes = draw_lines(edges, data["bleu"], xlabel="words of the reference", title=title)
     axes.set_xticks(edges, [f"to {edge}" for edge in edges])
     return figure
 

@@ -145,17 +145,17 @@ def measure(
     return {"dim": dim, "layers": layers, "by_distance": by_distance, "by_depth": by_depth, "losses": losses}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: what is left of a gradient, and the losses."""
-    texts = shares(found)
-    for kind, losses in found["losses"].items():
+    texts = shares(data)
+    for kind, losses in data["losses"].items():
         texts |= {f"loss, {kind.replace('_', ' ')}, {name}": f"{loss:.2f}" for name, loss in losses.items()}
     return texts
 
 
-def draw_trained(found: Found) -> "Figure":
+def draw_trained(data: Found) -> "Figure":
     """Norms over distance and over depth, on log axes."""
-    return draw({key: found[key] for key in ("by_distance", "by_depth")})
+    return draw({key: data[key] for key in ("by_distance", "by_depth")})
 
 
 CLAIM = Claim("gradients after training: recurrent networks still forget", measure, figures, draw_trained)

@@ -41,25 +41,25 @@ def farthest(norms: list[float]) -> int:
     return max(place for place, norm in enumerate(norms) if norm > 0)
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: how far each model sees."""
     return {
         f"{name}, {depth} layers: farthest row": str(farthest(norms))
-        for name, by_depth in found["norms"].items()
+        for name, by_depth in data["norms"].items()
         for depth, norms in by_depth.items()
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Norms over distance, on a log axis; where a line ends, the gradient is 0."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.5, 3.8), layout="constrained")
     axes = figure.subplots()
-    for (name, by_depth), colour in zip(found["norms"].items(), ("#e6550d", "#31a354", "#3182bd"), strict=True):
+    for (name, by_depth), colour in zip(data["norms"].items(), ("#e6550d", "#31a354", "#3182bd"), strict=True):
         for (depth, norms), style in zip(by_depth.items(), ("-", "--"), strict=True):
-            seen = norms[: farthest(norms) + 1]
-            axes.plot(seen, style, color=colour, label=f"{name}, {depth} layers")
+            visible_norms = norms[: farthest(norms) + 1]
+            axes.plot(visible_norms, style, color=colour, label=f"{name}, {depth} layers")
     axes.set_yscale("log")
     axes.set_xlabel("distance; a line ends where the gradient is 0")
     axes.set_title("norm of the gradient of the last output with respect to an input", loc="left")

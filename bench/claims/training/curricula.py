@@ -46,26 +46,26 @@ def size_label(digits: int, nesting: int) -> str:
     return f"{digits} digit{'s' * (digits > 1)}, {nesting} operation{'s' * (nesting > 1)}"
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {
         f"{strategy}, {size_label(*size)}": f"{value:.1f} %"
-        for strategy, values in found["exact"].items()
-        for size, value in zip(found["sizes"], values, strict=True)
+        for strategy, values in data["exact"].items()
+        for size, value in zip(data["sizes"], values, strict=True)
     }
-    return texts | {f"characters of {strategy}": f"{value:.1f} %" for strategy, value in found["characters"].items()}
+    return texts | {f"characters of {strategy}": f"{value:.1f} %" for strategy, value in data["characters"].items()}
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Bars of exact outputs for each strategy, by size of the programs."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, 3.6), layout="constrained")
     axes = figure.subplots()
-    width = 0.8 / len(found["exact"])
-    for place, (strategy, values) in enumerate(found["exact"].items()):
-        axes.bar([number + place * width for number in range(len(values))], values, width, label=strategy)
-    labels = [size_label(*size) for size in found["sizes"]]
+    width = 0.8 / len(data["exact"])
+    for index, (strategy, values) in enumerate(data["exact"].items()):
+        axes.bar([number + index * width for number in range(len(values))], values, width, label=strategy)
+    labels = [size_label(*size) for size in data["sizes"]]
     axes.set_xticks([number + 1.5 * width for number in range(len(labels))], labels)
     axes.set_title("programs whose output is right, %", loc="left")
     axes.grid(alpha=0.25, axis="y")

@@ -49,24 +49,24 @@ def measure(sizes: Sequence[int] = SIZES, seeds: Sequence[int] = SEEDS) -> Found
     return {"sizes": list(sizes), "scores": scores}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {}
-    for name, of_sizes in found["scores"].items():
-        for size, of_seeds in zip(found["sizes"], of_sizes, strict=True):
+    for name, of_sizes in data["scores"].items():
+        for size, of_seeds in zip(data["sizes"], of_sizes, strict=True):
             for key, digits in (("bleu", 1), ("loss", 2)):
                 texts[f"{key} of {name}, {size:,} pairs"] = format_seeds([each[key] for each in of_seeds], digits)
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """BLEU over the number of pairs, on a log axis."""
     title = "test BLEU after as many updates, mean ± deviation of seeds"
     lines = {
         name: [mean_and_deviation([each["bleu"] for each in of_seeds]) for of_seeds in of_sizes]
-        for name, of_sizes in found["scores"].items()
+        for name, of_sizes in data["scores"].items()
     }
-    return draw_deviations(found["sizes"], lines, xlabel="pairs", title=title)
+    return draw_deviations(data["sizes"], lines, xlabel="pairs", title=title)
 
 
 CLAIM = Claim("a Transformer needs more data than an RNN or a CNN", measure, figures, draw)

@@ -29,10 +29,10 @@ def measure(rates: Sequence[float] = RATES) -> Found:
     return {"curves": curves}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: the lowest and the last validation loss, and the last loss of training."""
     texts = {}
-    for rate, curves in found["curves"].items():
+    for rate, curves in data["curves"].items():
         steps, losses = curves["validation"]
         texts[f"dropout {rate}: lowest validation loss"] = f"{min(losses):.2f}"
         texts[f"dropout {rate}: at update"] = f"{steps[losses.index(min(losses))]:.0f}"
@@ -41,13 +41,13 @@ def figures(found: Found) -> dict[str, str]:
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Both losses over updates."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.5, 3.8), layout="constrained")
     axes = figure.subplots()
-    for (rate, curves), colour in zip(found["curves"].items(), ("#e6550d", "#31a354", "#3182bd"), strict=True):
+    for (rate, curves), colour in zip(data["curves"].items(), ("#e6550d", "#31a354", "#3182bd"), strict=True):
         axes.plot(*curves["validation"], color=colour, label=f"dropout {rate}, validation")
         axes.plot(*curves["train"], color=colour, linestyle="--", linewidth=0.9, label=f"dropout {rate}, training")
     axes.set_xlabel("updates")

@@ -79,36 +79,36 @@ def measure(epochs: int = EPOCHS, seeds: Sequence[int] = SEEDS) -> Found:
     (images, _), (tested, _) = load_split("train", NUM_TRAIN), load_split("t10k", NUM_TESTED)
     mean = images.mean(0)
     images, tested = images - mean, tested - mean
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for name, rate in ((PLAIN, 0.0), (DROPPED, RATE)):
-        described, features = [], []
+        seed_figures, features = [], []
         for seed in seeds:
             torch.manual_seed(seed)
             network = make_autoencoder(images.shape[1], rate)
             train_network(network, images, images, epochs, F.mse_loss)
-            described.append(describe_features(network, tested))
+            seed_figures.append(describe_features(network, tested))
             features.append(scale_features(network, tested, ROWS * COLUMNS))
-        found[name] = {"seeds": described, "features": features[0]}
-    return found
+        results[name] = {"seeds": seed_figures, "features": features[0]}
+    return results
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: means of the seeds."""
     digits = {"error": ".4f", "alive": ".0f", "pixels": ".0f", "correlation": ".2f", "active": ".0f"}
     return {
         f"{key} {name}": f"{sum(each[key] for each in model['seeds']) / len(model['seeds']):{form}}"
         + (" %" if key == "active" else "")
-        for name, model in found.items()
+        for name, model in data.items()
         for key, form in digits.items()
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """The weights of the first units, a square each."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3), layout="constrained")
-    for axes, (name, model) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
+    for axes, (name, model) in zip(figure.subplots(1, len(data)), data.items(), strict=True):
         squares = torch.tensor(model["features"]).view(ROWS, COLUMNS, SIDE, SIDE)
         framed = F.pad(squares, (1, 1, 1, 1)).permute(0, 2, 1, 3).reshape(ROWS * (SIDE + 2), COLUMNS * (SIDE + 2))
         axes.imshow(framed.tolist(), cmap="gray", vmin=-FULL, vmax=FULL, interpolation="nearest")

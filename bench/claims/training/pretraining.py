@@ -51,20 +51,20 @@ def measure(labels: Sequence[int] = LABELS, seeds: Sequence[int] = SEEDS) -> Fou
     return {"labels": list(labels), "accuracy": accuracy}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: mean and deviation of the seeds."""
     return {
         f"{start}, {size:,} labels": format_seeds(values, unit=" %")
-        for start, of_sizes in found["accuracy"].items()
-        for size, values in zip(found["labels"], of_sizes, strict=True)
+        for start, of_sizes in data["accuracy"].items()
+        for size, values in zip(data["labels"], of_sizes, strict=True)
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Accuracy over the number of labels, on a log axis."""
     title = "test accuracy, %, mean ± deviation of seeds"
-    lines = {start: [mean_and_deviation(each) for each in of_sizes] for start, of_sizes in found["accuracy"].items()}
-    return draw_deviations(found["labels"], lines, xlabel="labels", title=title)
+    lines = {start: [mean_and_deviation(each) for each in of_sizes] for start, of_sizes in data["accuracy"].items()}
+    return draw_deviations(data["labels"], lines, xlabel="labels", title=title)
 
 
 CLAIM = Claim("pre-training helps where labels are few", measure, figures, draw)

@@ -36,23 +36,23 @@ def measure(seeds: Sequence[int] = SEEDS) -> Found:
     return {"seeds": list(seeds), "scores": scores}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: means and deviations."""
     texts = {}
-    for name, by_rate in found["scores"].items():
+    for name, by_rate in data["scores"].items():
         for rate, values in by_rate.items():
             texts[f"{name}, eps = {rate}"] = format_seeds(values, 2)
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """A point for each seed, by rate."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.5, 3.2), layout="constrained")
-    for axes, (name, by_rate) in zip(figure.subplots(1, 2), found["scores"].items(), strict=True):
-        for place, values in enumerate(by_rate.values()):
-            axes.plot([place] * len(values), values, "o", markersize=4)
+    for axes, (name, by_rate) in zip(figure.subplots(1, 2), data["scores"].items(), strict=True):
+        for index, values in enumerate(by_rate.values()):
+            axes.plot([index] * len(values), values, "o", markersize=4)
         axes.set_xticks(range(len(by_rate)), [f"eps = {rate}" for rate in by_rate])
         axes.set_xlim(-0.5, len(by_rate) - 0.5)
         axes.set_title({"perplexity": "test perplexity", "bleu": "test BLEU, beam 4"}[name], loc="left")

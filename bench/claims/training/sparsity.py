@@ -45,37 +45,37 @@ def measure(epochs: int = EPOCHS, seeds: Sequence[int] = SEEDS) -> Found:
     (images, _), (tested, _) = load_split("train", NUM_TRAIN), load_split("t10k", NUM_TESTED)
     mean = images.mean(0)
     images, tested = images - mean, tested - mean
-    found: dict[str, list[dict[str, Any]]] = {PLAIN: [], DROPPED: []}
+    results: dict[str, list[dict[str, Any]]] = {PLAIN: [], DROPPED: []}
     for name, rate in ((PLAIN, 0.0), (DROPPED, RATE)):
         for seed in seeds:
             torch.manual_seed(seed)
             network = make_autoencoder(images.shape[1], rate)
             train_network(network, images, images, epochs, F.mse_loss)
             with torch.no_grad():
-                found[name].append(describe_activations(network[:2](tested)))
-    return found
+                results[name].append(describe_activations(network[:2](tested)))
+    return results
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: means of the seeds."""
     texts: dict[str, str] = {}
-    for name, of_seeds in found.items():
+    for name, of_seeds in data.items():
         average, zeros = (sum(each[key] for each in of_seeds) / len(of_seeds) for key in FIGURES)
         texts |= {f"mean activation {name}": f"{average:.2f}", f"activations of 0 {name}": f"{zeros:.0f} %"}
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Both histograms of the first seed, a row with and a row without dropout."""
     from matplotlib.figure import Figure
 
     figure, width = Figure(figsize=(10, 4.4), layout="constrained"), MAX_DRAWN / NUM_BINS
     places = [width * number for number in range(NUM_BINS)]
-    panels = figure.subplots(len(found), 2, sharex=True)
-    for row, (name, (first, *_)) in zip(panels, found.items(), strict=True):
-        for axes, key, what in zip(row, ("means", "all"), ("mean activations of units", "activations"), strict=True):
+    panels = figure.subplots(len(data), 2, sharex=True)
+    for row, (name, (first, *_)) in zip(panels, data.items(), strict=True):
+        for axes, key, label in zip(row, ("means", "all"), ("mean activations of units", "activations"), strict=True):
             axes.bar(places, first[key], width, align="edge", color="#3182bd")
-            axes.set_title(f"{name}: {what}, %", loc="left")
+            axes.set_title(f"{name}: {label}, %", loc="left")
             axes.grid(axis="y", alpha=0.25)
     return figure
 

@@ -87,12 +87,12 @@ def describe_activations(network: nn.Sequential, images: Tensor) -> dict[str, fl
 def thinned_errors(network: nn.Sequential, images: Tensor, labels: Tensor, numbers: Sequence[int]) -> list[float]:
     """Errors in percent of the mean of the softmax of so many thinned networks."""
     network.train()
-    total, found = torch.zeros(len(images), 10), []
+    total, errors = torch.zeros(len(images), 10), []
     for number in range(1, max(numbers) + 1):
         total += network(images).softmax(1)
         if number in numbers:
-            found.append(100 * float((total.argmax(1) != labels).double().mean()))
-    return found
+            errors.append(100 * float((total.argmax(1) != labels).double().mean()))
+    return errors
 
 
 def measure(widths: Sequence[int] = WIDTHS, numbers: Sequence[int] = THINNED, epochs: int = EPOCHS) -> Found:
@@ -117,35 +117,35 @@ def measure(widths: Sequence[int] = WIDTHS, numbers: Sequence[int] = THINNED, ep
     }
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {
         f"error {name}, width {width}": f"{value:.1f} %"
-        for name, values in found["errors"].items()
-        for width, value in zip(found["widths"], values, strict=True)
+        for name, values in data["errors"].items()
+        for width, value in zip(data["widths"], values, strict=True)
     }
-    for name, each in found["activations"].items():
-        texts[f"units active {name}"] = f"{each['active']:.0f} %"
-        texts[f"mean activation {name}"] = f"{each['mean']:.2f}"
-    for number, value in zip(found["numbers"], found["thinned"], strict=True):
+    for name, activations in data["activations"].items():
+        texts[f"units active {name}"] = f"{activations['active']:.0f} %"
+        texts[f"mean activation {name}"] = f"{activations['mean']:.2f}"
+    for number, value in zip(data["numbers"], data["thinned"], strict=True):
         texts[f"error of the mean of {number} thinned networks"] = f"{value:.1f} %"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Errors by width, and of means of thinned networks beside the scaled one."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for name, values in found["errors"].items():
-        left.plot(found["widths"], values, marker=".", label=name)
+    for name, values in data["errors"].items():
+        left.plot(data["widths"], values, marker=".", label=name)
     left.set_xlabel("units of each hidden layer")
     left.set_title("test error, %", loc="left")
-    right.plot(found["numbers"], found["thinned"], marker=".", label="mean of thinned networks")
-    right.axhline(found["errors"][DROPPED][-1], color="#999999", linestyle="--", label="one network, scaled")
+    right.plot(data["numbers"], data["thinned"], marker=".", label="mean of thinned networks")
+    right.axhline(data["errors"][DROPPED][-1], color="#999999", linestyle="--", label="one network, scaled")
     right.set_xscale("log")
-    right.set_xticks(found["numbers"], [str(each) for each in found["numbers"]])
+    right.set_xticks(data["numbers"], [str(each) for each in data["numbers"]])
     right.minorticks_off()
     right.set_xlabel("thinned networks")
     right.set_title("test error, %", loc="left")

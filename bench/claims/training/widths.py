@@ -36,21 +36,21 @@ def measure(widths: Sequence[int] = WIDTHS, sizes: Sequence[int] = SIZES) -> Fou
     return {"sizes": list(sizes), "scores": scores}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     return {
         f"{key} of width {width}, {size:,} pairs": f"{scores[key]:.{digits}f}"
-        for width, of_sizes in found["scores"].items()
-        for size, scores in zip(found["sizes"], of_sizes, strict=True)
+        for width, of_sizes in data["scores"].items()
+        for size, scores in zip(data["sizes"], of_sizes, strict=True)
         for key, digits in (("bleu", 1), ("loss", 2))
     }
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """BLEU over the number of pairs, a line for each width."""
-    lines = {f"width {width}": [each["bleu"] for each in row] for width, row in found["scores"].items()}
-    figure, axes = draw_lines(found["sizes"], lines, xlabel="pairs", title="test BLEU after as many updates")
-    mark_log_axis(axes, found["sizes"])
+    lines = {f"width {width}": [each["bleu"] for each in row] for width, row in data["scores"].items()}
+    figure, axes = draw_lines(data["sizes"], lines, xlabel="pairs", title="test BLEU after as many updates")
+    mark_log_axis(axes, data["sizes"])
     return figure
 
 

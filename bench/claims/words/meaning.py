@@ -42,11 +42,11 @@ def make_vectors(words: Sequence[str]) -> dict[str, Vectors]:
     import tfm
 
     model = tfm.load(run_recipe(RECIPE, "skip-gram"))
-    counted = count_contexts(corpus_lines(), words)
+    counts = count_contexts(corpus_lines(), words)
     return {
         "one-hot": np.eye(len(words)),
-        "counts": counted,
-        "counts, PPMI": positive_mutual_information(counted),
+        "counts": counts,
+        "counts, PPMI": positive_mutual_information(counts),
         "skip-gram": np.asarray(model.embed(words), np.float64),
     }
 
@@ -66,13 +66,13 @@ def split_words(line: str) -> list[str]:
 
 def count_contexts(lines: Sequence[Sequence[str]], words: Sequence[str]) -> Vectors:
     """Count how often each word of the text stands near each of some words: (words, vocabulary)."""
-    wanted = {word: place for place, word in enumerate(words)}
+    rows = {word: position for position, word in enumerate(words)}
     counts: list[Counter[str]] = [Counter() for _ in words]
     for line in lines:
-        for place, word in enumerate(line):
-            if word in wanted:
-                near = (*line[max(place - WINDOW, 0) : place], *line[place + 1 : place + 1 + WINDOW])
-                counts[wanted[word]].update(near)
+        for position, word in enumerate(line):
+            if word in rows:
+                near = (*line[max(position - WINDOW, 0) : position], *line[position + 1 : position + 1 + WINDOW])
+                counts[rows[word]].update(near)
     vocabulary = sorted(set().union(*counts))
     return np.array([[each[word] for word in vocabulary] for each in counts], np.float64)
 
@@ -95,10 +95,10 @@ def cosines(vectors: Vectors) -> Vectors:
 def split_pairs(words: Sequence[str], likeness: Vectors) -> dict[str, list[float]]:
     """Likeness (words, words) of the pairs within a group, and of those of two groups."""
     group = {word: name for name, some in GROUPS.items() for word in some}
-    found: dict[str, list[float]] = {"related": [], "others": []}
+    values_by_kind: dict[str, list[float]] = {"related": [], "others": []}
     for (i, a), (j, b) in itertools.combinations(enumerate(words), 2):
-        found["related" if group[a] == group[b] else "others"].append(float(likeness[i, j]))
-    return found
+        values_by_kind["related" if group[a] == group[b] else "others"].append(float(likeness[i, j]))
+    return values_by_kind
 
 
 def share_of_wins(related: Sequence[float], others: Sequence[float]) -> float:
@@ -107,23 +107,23 @@ def share_of_wins(related: Sequence[float], others: Sequence[float]) -> float:
     return float((first > second).mean() + 0.5 * (first == second).mean())
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {}
-    for kind, pairs in found["kinds"].items():
+    for kind, pairs in data["kinds"].items():
         texts[f"{kind}: related nearer than others"] = f"{100 * share_of_wins(pairs['related'], pairs['others']):.0f} %"
         texts[f"{kind}: mean cosine, related"] = f"{np.mean(pairs['related']):.2f}"
         texts[f"{kind}: mean cosine, others"] = f"{np.mean(pairs['others']):.2f}"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """The distribution of the cosines of both kinds of pairs, by kind of vector."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.2), layout="constrained")
-    panels = figure.subplots(1, len(found["kinds"]), sharey=True)
-    for axes, (kind, pairs) in zip(panels, found["kinds"].items(), strict=True):
+    panels = figure.subplots(1, len(data["kinds"]), sharey=True)
+    for axes, (kind, pairs) in zip(panels, data["kinds"].items(), strict=True):
         axes.boxplot([pairs["related"], pairs["others"]], widths=0.6, showfliers=False)
         axes.set_xticks([1, 2], ["related", "others"])
         axes.set_title(kind, loc="left")

@@ -24,10 +24,14 @@ def measure(sizes: Sequence[int] = SIZES, num_train: int = NUM_TRAIN, num_test: 
     texts, tests = (
         [german for _, german in generate(split, size, 1)] for split, size in (("train", num_train), ("test", num_test))
     )
-    found: dict[str, list[dict[str, float]]] = {
+    figures_by_kind: dict[str, list[dict[str, float]]] = {
         kind: [describe(train(texts, make_config(kind, size)), tests) for size in sizes] for kind in KINDS
     }
-    return {"sizes": list(sizes), "kinds": found, "characters": describe(train(texts, make_config("char", 100)), tests)}
+    return {
+        "sizes": list(sizes),
+        "kinds": figures_by_kind,
+        "characters": describe(train(texts, make_config("char", 100)), tests),
+    }
 
 
 def make_config(kind: str, size: int) -> TokenizerConfig:
@@ -43,17 +47,17 @@ def describe(tokenizer: Tokenizer, texts: Sequence[str]) -> dict[str, float]:
     return {"pieces": sum(map(len, tokenizer.encode_batch(texts))) / len(words), "unknown": 100 * unknown}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
-    texts = {"characters: pieces a word": f"{found['characters']['pieces']:.2f}"}
-    for kind, of_sizes in found["kinds"].items():
-        for size, each in zip(found["sizes"], of_sizes, strict=True):
-            texts[f"{kind}, {size}: pieces a word"] = f"{each['pieces']:.2f}"
-            texts[f"{kind}, {size}: words with an unknown piece"] = f"{each['unknown']:.1f} %"
+    texts = {"characters: pieces a word": f"{data['characters']['pieces']:.2f}"}
+    for kind, of_sizes in data["kinds"].items():
+        for size, figures_of_size in zip(data["sizes"], of_sizes, strict=True):
+            texts[f"{kind}, {size}: pieces a word"] = f"{figures_of_size['pieces']:.2f}"
+            texts[f"{kind}, {size}: words with an unknown piece"] = f"{figures_of_size['unknown']:.1f} %"
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """Both over the size of the vocabulary."""
     from matplotlib.figure import Figure
 
@@ -63,11 +67,11 @@ def draw(found: Found) -> "Figure":
         (("pieces", "pieces a word"), ("unknown", "words with an unknown piece, %")),
         strict=True,
     ):
-        for kind, of_sizes in found["kinds"].items():
-            axes.plot(found["sizes"], [each[key] for each in of_sizes], marker=".", label=kind)
-        axes.axhline(found["characters"][key], color="#999999", linewidth=0.8, linestyle="--", label="characters")
+        for kind, of_sizes in data["kinds"].items():
+            axes.plot(data["sizes"], [each[key] for each in of_sizes], marker=".", label=kind)
+        axes.axhline(data["characters"][key], color="#999999", linewidth=0.8, linestyle="--", label="characters")
         axes.set_xscale("log", base=2)
-        axes.set_xticks(found["sizes"], [str(each) for each in found["sizes"]])
+        axes.set_xticks(data["sizes"], [str(each) for each in data["sizes"]])
         axes.set_xlabel("vocabulary")
         axes.set_title(title, loc="left")
         axes.grid(alpha=0.25)

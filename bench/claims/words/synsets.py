@@ -30,19 +30,20 @@ WORDNET = "WordNet, path"
 
 def distances_up(wordnet: WordNet, synset: Synset) -> dict[Synset, int]:
     """The least number of steps from a synset up to each of those above it, and 0 to itself."""
-    found, newest = {synset: 0}, [synset]
+    distances, newest = {synset: 0}, [synset]
     while newest:
-        above = {each for lower in newest for each in wordnet.hypernyms(lower)} - {*found}
-        steps = found[newest[0]] + 1
-        found |= dict.fromkeys(above, steps)
-        newest = [*above]
-    return found
+        hypernyms = {each for lower in newest for each in wordnet.hypernyms(lower)} - {*distances}
+        steps = distances[newest[0]] + 1
+        distances |= dict.fromkeys(hypernyms, steps)
+        newest = [*hypernyms]
+    return distances
 
 
-def path_similarity(wordnet: WordNet, one: str, other: str) -> float:
+def path_similarity(wordnet: WordNet, first_word: str, second_word: str) -> float:
     """The path similarity of the two nearest noun synsets of two words; 0 where none have anything above in common."""
     ups = [
-        [distances_up(wordnet, each) for each in wordnet.synsets(word) if each.part == "noun"] for word in (one, other)
+        [distances_up(wordnet, each) for each in wordnet.synsets(word) if each.part == "noun"]
+        for word in (first_word, second_word)
     ]
     steps = [a[common] + b[common] for a, b in itertools.product(*ups) for common in a.keys() & b.keys()]
     return 1 / (1 + min(steps)) if steps else 0.0
@@ -65,11 +66,11 @@ def measure() -> Found:
     return {"words": words, "wordnet": wordnet.name, "kinds": kinds}
 
 
-def figures(found: Found) -> dict[str, str]:
+def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: how often related pairs win, and Spearman's correlation with WordNet."""
     from scipy.stats import spearmanr
 
-    texts, kinds = {}, found["kinds"]
+    texts, kinds = {}, data["kinds"]
     for kind, pairs in kinds.items():
         related, others = pairs["related"], pairs["others"]
         texts[f"{kind}: related nearer than others"] = f"{100 * share_of_wins(related, others):.0f} %"
@@ -85,15 +86,15 @@ def figures(found: Found) -> dict[str, str]:
     return texts
 
 
-def draw(found: Found) -> "Figure":
+def draw(data: Found) -> "Figure":
     """The cosine of each pair over its path similarity, by kind of vector."""
     from matplotlib.figure import Figure
 
-    kinds = [kind for kind in found["kinds"] if kind != WORDNET]
+    kinds = [kind for kind in data["kinds"] if kind != WORDNET]
     figure = Figure(figsize=(10, 3), layout="constrained")
     for axes, kind in zip(figure.subplots(1, len(kinds)), kinds, strict=True):
         for name, colour in (("others", "#999999"), ("related", "#e6550d")):
-            axes.plot(found["kinds"][WORDNET][name], found["kinds"][kind][name], ".", color=colour, label=name)
+            axes.plot(data["kinds"][WORDNET][name], data["kinds"][kind][name], ".", color=colour, label=name)
         axes.set_xlabel("path similarity in WordNet")
         axes.set_title(f"cosine, {kind}", loc="left")
         axes.grid(alpha=0.25)

@@ -13,21 +13,21 @@ import sentencepiece
 LINES_PER_BATCH = 1000
 
 
-def main(asked: dict[str, Any]) -> None:
-    folder, cores = Path(asked["folder"]), len(os.sched_getaffinity(0))
-    began, learned = time.perf_counter(), io.BytesIO()
+def main(request: dict[str, Any]) -> None:
+    folder, cores = Path(request["folder"]), len(os.sched_getaffinity(0))
+    began, model = time.perf_counter(), io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        input=[str(folder / name) for name in asked["texts"]],
-        model_writer=learned,
-        model_type=asked["kind"],
-        vocab_size=asked["vocab_size"],
+        input=[str(folder / name) for name in request["texts"]],
+        model_writer=model,
+        model_type=request["kind"],
+        vocab_size=request["vocab_size"],
         num_threads=cores,
         minloglevel=2,
     )
     learning = time.perf_counter() - began
 
-    lines = [line for name in asked["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
-    processor = sentencepiece.SentencePieceProcessor(model_proto=learned.getvalue(), num_threads=cores)
+    lines = [line for name in request["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue(), num_threads=cores)
     began, pieces = time.perf_counter(), 0
     for start in range(0, len(lines), LINES_PER_BATCH):
         pieces += sum(map(len, processor.encode(lines[start : start + LINES_PER_BATCH])))

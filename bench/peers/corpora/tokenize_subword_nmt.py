@@ -14,13 +14,13 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 
-def main(asked: dict[str, Any]) -> None:
-    if asked["kind"] != "bpe":
+def main(request: dict[str, Any]) -> None:
+    if request["kind"] != "bpe":
         raise SystemExit("subword-nmt has BPE alone")
-    folder = Path(asked["folder"])
-    lines = [line for name in asked["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
+    folder = Path(request["folder"])
+    lines = [line for name in request["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
     began, codes = time.perf_counter(), io.StringIO()
-    learn_bpe(io.StringIO("".join(f"{line}\n" for line in lines)), codes, asked["vocab_size"], total_symbols=True)
+    learn_bpe(io.StringIO("".join(f"{line}\n" for line in lines)), codes, request["vocab_size"], total_symbols=True)
     learning = time.perf_counter() - began
 
     codes.seek(0)

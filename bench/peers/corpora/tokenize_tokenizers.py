@@ -14,25 +14,25 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 LINES_PER_BATCH = 1000
 
 
-def main(asked: dict[str, Any]) -> None:
-    folder, size = Path(asked["folder"]), asked["vocab_size"]
+def main(request: dict[str, Any]) -> None:
+    folder, size = Path(request["folder"]), request["vocab_size"]
     began = time.perf_counter()
     model, trainer = (
         (models.BPE(), trainers.BpeTrainer(vocab_size=size, show_progress=False))
-        if asked["kind"] == "bpe"
+        if request["kind"] == "bpe"
         else (models.Unigram(), trainers.UnigramTrainer(vocab_size=size, unk_token="<unk>", special_tokens=["<unk>"]))
     )
     learner = Tokenizer(model)
     learner.normalizer, learner.pre_tokenizer = normalizers.NFC(), pre_tokenizers.Metaspace()
-    learner.train([str(folder / name) for name in asked["texts"]], trainer)
+    learner.train([str(folder / name) for name in request["texts"]], trainer)
     learning = time.perf_counter() - began
 
-    lines = [line for name in asked["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
+    lines = [line for name in request["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     began, pieces = time.perf_counter(), 0
     for start in range(0, len(lines), LINES_PER_BATCH):
-        found = tokenizer.encode_batch_fast(lines[start : start + LINES_PER_BATCH], add_special_tokens=False)
-        pieces += sum(len(each.ids) for each in found)
+        encodings = tokenizer.encode_batch_fast(lines[start : start + LINES_PER_BATCH], add_special_tokens=False)
+        pieces += sum(len(each.ids) for each in encodings)
     print(json.dumps({"rate": len(lines) / (time.perf_counter() - began), "pieces": pieces, "learning": learning}))
 
 

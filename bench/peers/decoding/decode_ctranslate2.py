@@ -14,24 +14,28 @@ from bench.decoding.answering import answer_sources
 from tfm.tokenizer.code_points import load_pair
 
 
-def main(asked: dict[str, Any]) -> None:
-    source, target = load_pair(Path(asked["engine"]))
+def main(request: dict[str, Any]) -> None:
+    source, target = load_pair(Path(request["engine"]))
     ids = {target.piece(number): number for number in range(target.vocab_size)}
-    texts = [[source.piece(number) for number in each] for each in source.encode_batch(asked["lines"])]
-    workers, threads = asked["layout"]
+    texts = [[source.piece(number) for number in each] for each in source.encode_batch(request["lines"])]
+    workers, threads = request["layout"]
     engine = ctranslate2.Translator(
-        asked["engine"],
-        device=asked["device"],
-        compute_type=asked["type"],
+        request["engine"],
+        device=request["device"],
+        compute_type=request["type"],
         inter_threads=workers,
         intra_threads=threads,
     )
-    how = {"beam_size": asked["beam"], "max_batch_size": asked["batch"], "max_decoding_length": asked["longest"]}
+    options = {
+        "beam_size": request["beam"],
+        "max_batch_size": request["batch"],
+        "max_decoding_length": request["longest"],
+    }
 
     def search(batch: list[list[str]]) -> list[list[int]]:
-        return [[ids[piece] for piece in found.hypotheses[0]] for found in engine.translate_batch(batch, **how)]
+        return [[ids[piece] for piece in found.hypotheses[0]] for found in engine.translate_batch(batch, **options)]
 
-    answer_sources(search, texts, one_at_a_time=asked["one_at_a_time"])
+    answer_sources(search, texts, one_at_a_time=request["one_at_a_time"])
 
 
 if __name__ == "__main__":

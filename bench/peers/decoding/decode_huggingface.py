@@ -39,23 +39,23 @@ PROJECTION_BY_LETTER = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_p
 def rename_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Our tensors under the names that M2M100 has for them."""
     table = weights["source_embedding.table.weight"]
-    found = {"lm_head.weight": table, "model.shared.weight": table}
+    renamed_weights = {"lm_head.weight": table, "model.shared.weight": table}
     for name, tensor in weights.items():
         stack, _, rest = name.partition(".")
         if stack in ("encoder_norm", "decoder_norm"):
-            found[f"model.{stack.removesuffix('_norm')}.layer_norm.{rest}"] = tensor
+            renamed_weights[f"model.{stack.removesuffix('_norm')}.layer_norm.{rest}"] = tensor
         if stack not in ("encoder", "decoder"):
             continue
         layer, _, part = rest.partition(".")
         part, _, kind = part.rpartition(".")
-        place = f"model.{stack}.layers.{layer}"
+        prefix = f"model.{stack}.layers.{layer}"
         if part in FUSED_PROJECTIONS:
             owner, letters = FUSED_PROJECTIONS[part]
             for letter, piece in zip(letters, tensor.chunk(len(letters)), strict=True):
-                found[f"{place}.{owner}.{PROJECTION_BY_LETTER[letter]}.{kind}"] = piece
+                renamed_weights[f"{prefix}.{owner}.{PROJECTION_BY_LETTER[letter]}.{kind}"] = piece
         else:
-            found[f"{place}.{(NORM_NAMES | LINEAR_NAMES)[part]}.{kind}"] = tensor
-    return found
+            renamed_weights[f"{prefix}.{(NORM_NAMES | LINEAR_NAMES)[part]}.{kind}"] = tensor
+    return renamed_weights
 
 
 def sinusoids(dim: int, length: int) -> Tensor:
@@ -65,27 +65,27 @@ def sinusoids(dim: int, length: int) -> Tensor:
     return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1).float()
 
 
-def make_model(asked: dict[str, Any]) -> M2M100ForConditionalGeneration:
-    size, longest = asked["size"], asked["positions"]
+def make_model(request: dict[str, Any]) -> M2M100ForConditionalGeneration:
+    size, longest = request["size"], request["positions"]
     model = M2M100ForConditionalGeneration(M2M100Config(**size_settings(size, longest)))
-    missing, unexpected = model.load_state_dict(rename_weights(load_file(asked["weights"])), strict=False)
+    missing, unexpected = model.load_state_dict(rename_weights(load_file(request["weights"])), strict=False)
     assert not unexpected, unexpected
     assert all("embed_tokens" in name for name in missing), missing  # these are the shared table
     model.tie_weights()
     for stack in (model.model.encoder, model.model.decoder):
         table = stack.embed_positions
         table.weights[PAD + 1 : PAD + 1 + longest] = sinusoids(size["dim"], longest)
-    return model.to(asked["device"], getattr(torch, asked["type"])).eval()
+    return model.to(request["device"], getattr(torch, request["type"])).eval()
 
 
 def decode_greedily(
     model: PreTrainedModel, sources: list[list[int]], *, beam: int, batch: int, longest: int
 ) -> list[list[int]]:
     """The most probable targets that `generate` finds, `batch` sentences at a time."""
-    how: dict[str, Any] = {"num_beams": beam, "max_new_tokens": longest + 1, "do_sample": False}
+    options: dict[str, Any] = {"num_beams": beam, "max_new_tokens": longest + 1, "do_sample": False}
     if beam > 1:
-        how |= {"early_stopping": True, "length_penalty": 1.0}
-    found: list[list[int]] = [[] for _ in sources]
+        options |= {"early_stopping": True, "length_penalty": 1.0}
+    targets: list[list[int]] = [[] for _ in sources]
     order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
     with torch.inference_mode():
         for first in range(0, len(order), batch):
@@ -93,16 +93,18 @@ def decode_greedily(
             width = len(sources[rows[0]])
             ids = torch.tensor([sources[row] + [PAD] * (width - len(sources[row])) for row in rows])
             ids = ids.to(model.device)
-            outputs = model.generate(ids, attention_mask=(ids != PAD).long(), suppress_tokens=[PAD, BEGIN], **how)
+            outputs = model.generate(ids, attention_mask=(ids != PAD).long(), suppress_tokens=[PAD, BEGIN], **options)
             for row, output in zip(rows, outputs[:, 1:].tolist(), strict=True):
-                found[row] = output[: output.index(END)] if END in output else output
-    return found
+                targets[row] = output[: output.index(END)] if END in output else output
+    return targets
 
 
-def main(asked: dict[str, Any]) -> None:
-    how = {"beam": asked["beam"], "batch": asked["batch"], "longest": asked["longest"]}
+def main(request: dict[str, Any]) -> None:
+    options = {"beam": request["beam"], "batch": request["batch"], "longest": request["longest"]}
     answer_sources(
-        partial(decode_greedily, make_model(asked), **how), asked["sources"], one_at_a_time=asked["one_at_a_time"]
+        partial(decode_greedily, make_model(request), **options),
+        request["sources"],
+        one_at_a_time=request["one_at_a_time"],
     )
 
 

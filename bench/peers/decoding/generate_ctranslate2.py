@@ -21,26 +21,26 @@ def name_end_token(config: Path) -> None:
     config.write_text(json.dumps(content), "utf-8")
 
 
-def main(asked: dict[str, Any]) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(asked["model"])
+def main(request: dict[str, Any]) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(request["model"])
     with TemporaryDirectory() as folder:
-        ctranslate2.converters.TransformersConverter(asked["model"]).convert(folder, force=True)
+        ctranslate2.converters.TransformersConverter(request["model"]).convert(folder, force=True)
         name_end_token(Path(folder) / "config.json")
-        engine = ctranslate2.Generator(folder, device=asked["device"], intra_threads=asked["threads"])
-    start = tokenizer.convert_ids_to_tokens(tokenizer(asked["prompt"])["input_ids"]) or [tokenizer.bos_token]
-    num_texts = 1 if asked["greedy"] else asked["texts"]
-    how: dict[str, Any] = {
-        "max_length": asked["tokens"],
-        "min_length": asked["tokens"],
+        engine = ctranslate2.Generator(folder, device=request["device"], intra_threads=request["threads"])
+    start = tokenizer.convert_ids_to_tokens(tokenizer(request["prompt"])["input_ids"]) or [tokenizer.bos_token]
+    num_texts = 1 if request["greedy"] else request["texts"]
+    options: dict[str, Any] = {
+        "max_length": request["tokens"],
+        "min_length": request["tokens"],
         "include_prompt_in_result": False,
     }
-    how |= {"beam_size": 1} if asked["greedy"] else {"sampling_topk": asked["top_k"]}
+    options |= {"beam_size": 1} if request["greedy"] else {"sampling_topk": request["top_k"]}
     tokens, began = 0, 0.0
-    for number in range(asked["repeats"] + 1):
+    for number in range(request["repeats"] + 1):
         if number == 1:
             tokens, began = 0, time.perf_counter()
-        found = engine.generate_batch([start] * num_texts, **how)
-        tokens += sum(len(each.sequences_ids[0]) for each in found)
+        results = engine.generate_batch([start] * num_texts, **options)
+        tokens += sum(len(each.sequences_ids[0]) for each in results)
     print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}))
 
 

@@ -12,23 +12,27 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
-def main(asked: dict[str, Any]) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(asked["model"])
-    model = AutoModelForCausalLM.from_pretrained(asked["model"]).to(asked["device"]).eval()
-    ids = tokenizer(asked["prompt"], return_tensors="pt")["input_ids"].long().to(asked["device"])
+def main(request: dict[str, Any]) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(request["model"])
+    model = AutoModelForCausalLM.from_pretrained(request["model"]).to(request["device"]).eval()
+    ids = tokenizer(request["prompt"], return_tensors="pt")["input_ids"].long().to(request["device"])
     if not ids.numel():
         ids = torch.tensor(
-            [[model.generation_config.bos_token_id or model.config.bos_token_id]], device=asked["device"]
+            [[model.generation_config.bos_token_id or model.config.bos_token_id]], device=request["device"]
         )
-    how: dict[str, Any] = {"max_new_tokens": asked["tokens"], "min_new_tokens": asked["tokens"], "use_cache": True}
-    how |= {"do_sample": False} if asked["greedy"] else {"do_sample": True, "top_k": asked["top_k"]}
+    options: dict[str, Any] = {
+        "max_new_tokens": request["tokens"],
+        "min_new_tokens": request["tokens"],
+        "use_cache": True,
+    }
+    options |= {"do_sample": False} if request["greedy"] else {"do_sample": True, "top_k": request["top_k"]}
     tokens, began = 0, 0.0
     with torch.inference_mode():
-        for number in range(asked["repeats"] + 1):
+        for number in range(request["repeats"] + 1):
             if number == 1:
                 tokens, began = 0, time.perf_counter()
-            found = model.generate(ids.expand(1 if asked["greedy"] else asked["texts"], -1), **how)
-            tokens += found.shape[0] * (found.shape[1] - ids.shape[1])
+            output = model.generate(ids.expand(1 if request["greedy"] else request["texts"], -1), **options)
+            tokens += output.shape[0] * (output.shape[1] - ids.shape[1])
     print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}))
 
 

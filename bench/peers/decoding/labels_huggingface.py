@@ -14,20 +14,20 @@ from transformers import pipeline
 WARM_UP, BATCH = 256, 64
 
 
-def main(asked: dict[str, Any]) -> None:
-    is_tagger = asked["is_tagger"]
+def main(request: dict[str, Any]) -> None:
+    is_tagger = request["is_tagger"]
     task = "token-classification" if is_tagger else "text-classification"
-    label = pipeline(task, model=asked["model"], batch_size=BATCH, device="cpu")
+    label = pipeline(task, model=request["model"], batch_size=BATCH, device="cpu")
 
     def labels_of(lines: list[str]) -> list[str]:
-        found = label(lines)
+        predictions = label(lines)
         if not is_tagger:
-            return [each["label"] for each in found]
-        return [tags_of(line, pieces) for line, pieces in zip(lines, found, strict=True)]
+            return [each["label"] for each in predictions]
+        return [tags_of(line, pieces) for line, pieces in zip(lines, predictions, strict=True)]
 
-    labels_of(asked["lines"][:WARM_UP])
+    labels_of(request["lines"][:WARM_UP])
     began = time.perf_counter()
-    labels = labels_of(asked["lines"])
+    labels = labels_of(request["lines"])
     print(json.dumps({"seconds": time.perf_counter() - began, "labels": labels}))
 
 

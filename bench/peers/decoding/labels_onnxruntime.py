@@ -10,11 +10,11 @@ from typing import Any
 WARM_UP = 256
 
 
-def main(asked: dict[str, Any]) -> None:
-    label = runpy.run_path(str(Path(asked["model"]) / "label.py"))["tag" if asked["is_tagger"] else "label"]
-    label(asked["lines"][:WARM_UP])
+def main(request: dict[str, Any]) -> None:
+    label = runpy.run_path(str(Path(request["model"]) / "label.py"))["tag" if request["is_tagger"] else "label"]
+    label(request["lines"][:WARM_UP])
     began = time.perf_counter()
-    labels = label(asked["lines"])
+    labels = label(request["lines"])
     print(json.dumps({"seconds": time.perf_counter() - began, "labels": labels}))
 
 

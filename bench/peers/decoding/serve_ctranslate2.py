@@ -35,8 +35,8 @@ def main(folder: str, workers: int, beam: int) -> None:
     def search(text: str) -> str:
         pieces = [source.piece(number) for number in source.encode_batch([text])[0]]
         longest = max_pieces(len(pieces) + 1, decoding, MAX_TOKENS)
-        (found,) = engine.translate_batch([pieces], beam_size=beam, max_decoding_length=longest)
-        return target.decode_batch([[ids[piece] for piece in found.hypotheses[0]]])[0]
+        (result,) = engine.translate_batch([pieces], beam_size=beam, max_decoding_length=longest)
+        return target.decode_batch([[ids[piece] for piece in result.hypotheses[0]]])[0]
 
     async def translate(request: Request) -> Response:
         text = (await request.json())["q"]

@@ -20,8 +20,8 @@ from bench.peers.training.train_huggingface import SETTINGS, Pairs, StepClock, m
 class Curve(TrainerCallback):  # type: ignore[misc]
     """Translates the validation source from time to time."""
 
-    def __init__(self, sources: list[list[int]], every: int, how: dict[str, int]) -> None:
-        self.sources, self.every, self.how = sources, every, how
+    def __init__(self, sources: list[list[int]], every: int, decoding_options: dict[str, int]) -> None:
+        self.sources, self.every, self.how = sources, every, decoding_options
         self.points: list[dict[str, Any]] = []
         self.seconds = self.resumed = 0.0
 
@@ -34,31 +34,31 @@ class Curve(TrainerCallback):  # type: ignore[misc]
             return
         self.seconds += time.perf_counter() - self.resumed
         model.eval()
-        found = decode_greedily(model, self.sources, **self.how)
+        outputs = decode_greedily(model, self.sources, **self.how)
         model.train()
-        self.points.append({"step": step, "seconds": self.seconds, "found": found})
+        self.points.append({"step": step, "seconds": self.seconds, "found": outputs})
         print(f"step {step} after {self.seconds:.0f} s", file=sys.stderr)
         self.resumed = time.perf_counter()
 
 
-def main(asked: dict[str, Any]) -> None:
-    sources, targets = read_pieces(asked["source"]), read_pieces(asked["target"])
-    waiting, longest = read_pieces(asked["valid"]), max(map(len, sources + targets))
-    curve = Curve(waiting, asked["every"], {"beam": asked["beam"], "batch": 64, "longest": longest - 2})
+def main(request: dict[str, Any]) -> None:
+    sources, targets = read_pieces(request["source"]), read_pieces(request["target"])
+    waiting, longest = read_pieces(request["valid"]), max(map(len, sources + targets))
+    curve = Curve(waiting, request["every"], {"beam": request["beam"], "batch": 64, "longest": longest - 2})
     arguments = Seq2SeqTrainingArguments(
         "hf_out",
-        per_device_train_batch_size=asked["sentences"],
-        max_steps=asked["updates"],
-        label_smoothing_factor=asked["size"]["smoothing"],
-        learning_rate=asked["rate"],
-        warmup_steps=asked["warmup"],
+        per_device_train_batch_size=request["sentences"],
+        max_steps=request["updates"],
+        label_smoothing_factor=request["size"]["smoothing"],
+        learning_rate=request["rate"],
+        warmup_steps=request["warmup"],
         lr_scheduler_type="linear",
         adam_beta2=0.98,
         use_cpu=True,
         **SETTINGS,
     )
     Seq2SeqTrainer(
-        model=make_model(asked["size"], max(longest, *map(len, waiting))),
+        model=make_model(request["size"], max(longest, *map(len, waiting))),
         args=arguments,
         train_dataset=Pairs(sources, targets),
         data_collator=StepClock(0, 0).collate,

@@ -44,5 +44,5 @@ class PlainRecurrent(nn.Module):
         hidden = F.dropout(hidden, self.dropout)
         logits = (hidden @ self.score(memory).mT).masked_fill(is_padding.unsqueeze(1), -torch.inf)
         context = logits.softmax(-1) @ memory
-        found = F.dropout(self.combine(torch.cat([context, hidden], dim=-1)).tanh(), self.dropout)
-        return F.linear(self.narrow(found), self.embedding.weight)
+        combined = F.dropout(self.combine(torch.cat([context, hidden], dim=-1)).tanh(), self.dropout)
+        return F.linear(self.narrow(combined), self.embedding.weight)

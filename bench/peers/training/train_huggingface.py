@@ -89,29 +89,29 @@ def make_model(size: dict[str, Any], longest: int) -> MarianMTModel:
     return MarianMTModel(MarianConfig(**size_settings(size, longest), **rest))
 
 
-def main(asked: dict[str, Any]) -> None:
-    sources, targets = read_pieces(asked["source"]), read_pieces(asked["target"])
-    clock = StepClock(asked["warmup"], asked["steps"])
+def main(request: dict[str, Any]) -> None:
+    sources, targets = read_pieces(request["source"]), read_pieces(request["target"])
+    clock = StepClock(request["warmup"], request["steps"])
     arguments = Seq2SeqTrainingArguments(
         "hf_out",
-        per_device_train_batch_size=asked["sentences"],
+        per_device_train_batch_size=request["sentences"],
         max_steps=clock.last,
-        label_smoothing_factor=asked["size"]["smoothing"],
+        label_smoothing_factor=request["size"]["smoothing"],
         learning_rate=5e-4,
-        use_cpu=asked["device"] == "cpu",
-        bf16=asked["device"] == "cuda",
+        use_cpu=request["device"] == "cpu",
+        bf16=request["device"] == "cuda",
         **SETTINGS,
     )
     longest = max(map(len, sources + targets))
     Seq2SeqTrainer(
-        model=make_model(asked["size"], longest),
+        model=make_model(request["size"], longest),
         args=arguments,
         train_dataset=Pairs(sources, targets),
         data_collator=clock.collate,
         callbacks=[clock],
     ).train()
     rate, padding = clock.tokens / (clock.ended - clock.began), 1 - clock.real / clock.positions
-    print(json.dumps({"rate": rate, "tokens": clock.tokens / asked["steps"], "padding": padding}))
+    print(json.dumps({"rate": rate, "tokens": clock.tokens / request["steps"], "padding": padding}))
 
 
 if __name__ == "__main__":

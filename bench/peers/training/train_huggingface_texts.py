@@ -53,8 +53,8 @@ class Examples(torch.utils.data.Dataset[dict[str, Any]]):
         return len(self.examples)
 
     def __getitem__(self, i: int) -> dict[str, Any]:
-        found: dict[str, Any] = self.examples[i]
-        return found
+        example: dict[str, Any] = self.examples[i]
+        return example
 
 
 def hide_tokens(tokens: Tensor, vocab: int) -> tuple[Tensor, Tensor]:
@@ -85,9 +85,9 @@ class Collator(TrainerCallback):  # type: ignore[misc]
             labels = torch.tensor([each["labels"] for each in examples])
         else:
             labels = pad_rows([each["labels"] for each in examples], IGNORED_LABEL)
-        counted = labels[:, 1:] if self.task == "language_model" else labels  # GPT-2 shifts them
+        predicted_labels = labels[:, 1:] if self.task == "language_model" else labels  # GPT-2 shifts them
         if self.first <= self.batches < self.last:
-            self.predictions += int((counted != IGNORED_LABEL).sum())
+            self.predictions += int((predicted_labels != IGNORED_LABEL).sum())
         self.batches += 1
         return {"input_ids": tokens, "attention_mask": mask, "labels": labels}
 
@@ -116,17 +116,17 @@ def make_model(task: str, size: dict[str, Any], longest: int) -> Any:
     return BERTS[task](BertConfig(**shape, **rates, **rest, vocab_size=size["vocab"], pad_token_id=PAD))
 
 
-def main(asked: dict[str, Any]) -> None:
-    examples, task, size = Examples(asked["examples"]), asked["task"], asked["size"]
-    collator = Collator(task, size["vocab"], asked["warmup"], asked["steps"])
+def main(request: dict[str, Any]) -> None:
+    examples, task, size = Examples(request["examples"]), request["task"], request["size"]
+    collator = Collator(task, size["vocab"], request["warmup"], request["steps"])
     arguments = TrainingArguments(
         "hf_out",
-        per_device_train_batch_size=asked["batch"],
+        per_device_train_batch_size=request["batch"],
         max_steps=collator.last,
         learning_rate=5e-4,
         label_smoothing_factor=0.0 if task == "language_model" else size["smoothing"],
-        use_cpu=asked["device"] == "cpu",
-        bf16=asked["device"] == "cuda",
+        use_cpu=request["device"] == "cpu",
+        bf16=request["device"] == "cuda",
         **SETTINGS,
     )
     longest = max(len(each["input_ids"]) for each in examples.examples)
@@ -138,7 +138,7 @@ def main(asked: dict[str, Any]) -> None:
         callbacks=[collator],
     ).train()
     predictions, seconds = collator.predictions, collator.ended - collator.began
-    print(json.dumps({"rate": predictions / seconds, "tokens": predictions / asked["steps"]}))
+    print(json.dumps({"rate": predictions / seconds, "tokens": predictions / request["steps"]}))
 
 
 if __name__ == "__main__":

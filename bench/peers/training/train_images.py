@@ -29,18 +29,20 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 class Block(nn.Module):
     """A residual block (He et al. 2016)."""
 
-    def __init__(self, before: int, after: int, stride: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int) -> None:
         super().__init__()
         self.inner = nn.Sequential(
-            nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
-            nn.GroupNorm(1, after),
+            nn.Conv2d(in_channels, out_channels, 3, stride, padding=1, bias=False),
+            nn.GroupNorm(1, out_channels),
             nn.ReLU(inplace=True),
-            nn.Conv2d(after, after, 3, padding=1, bias=False),
-            nn.GroupNorm(1, after),
+            nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False),
+            nn.GroupNorm(1, out_channels),
         )
         self.outer = nn.Sequential()
-        if before != after or stride > 1:
-            self.outer.extend([nn.Conv2d(before, after, 1, stride, bias=False), nn.GroupNorm(1, after)])
+        if in_channels != out_channels or stride > 1:
+            self.outer.extend(
+                [nn.Conv2d(in_channels, out_channels, 1, stride, bias=False), nn.GroupNorm(1, out_channels)]
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         return F.relu(self.outer(x) + self.inner(x))
@@ -57,12 +59,12 @@ def make_feature_maps(vision: dict[str, Any], channels: int, dim: int) -> nn.Mod
         nn.GroupNorm(1, widths[0]),
         nn.ReLU(inplace=True),
     ]
-    before = widths[0]
+    in_channels = widths[0]
     for stage, width in enumerate(widths):
         for block in range(vision["blocks"]):
-            parts.append(Block(before, width, 2 if stage and not block else 1))
-            before = width
-    return nn.Sequential(*parts, nn.Conv2d(before, dim, 1))
+            parts.append(Block(in_channels, width, 2 if stage and not block else 1))
+            in_channels = width
+    return nn.Sequential(*parts, nn.Conv2d(in_channels, dim, 1))
 
 
 class PlainNetwork(nn.Module):
@@ -125,7 +127,7 @@ class Pairs(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
         statistics = data.preparation.statistics
         self.images, self.targets = data.train.images.store, data.train.target
         self.mean, self.deviation = (
-            torch.tensor(each)[:, None, None] for each in (statistics.means, statistics.standard_deviations)
+            torch.tensor(values)[:, None, None] for values in (statistics.means, statistics.standard_deviations)
         )
 
     def __len__(self) -> int:
@@ -142,33 +144,38 @@ def stack_pairs(pairs: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, list[Tensor
     return torch.stack([image for image, _ in pairs]), [ids for _, ids in pairs]
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     torch.manual_seed(SEED)
-    data, warmup = load_dataset(Path(asked["dataset"])), asked["warmup"]
+    data, warmup = load_dataset(Path(request["dataset"])), request["warmup"]
     assert data.preparation is not None
     shape = data.preparation.shape
-    model = PlainNetwork(asked["model"], (shape.height, shape.width, shape.channels), asked["vocab"]).train()
+    model = PlainNetwork(request["model"], (shape.height, shape.width, shape.channels), request["vocab"]).train()
     optimizer = torch.optim.Adam(model.parameters(), 5e-4, betas=(0.9, 0.98), fused=True)
     loader = DataLoader(
-        Pairs(data), asked["images"], shuffle=True, num_workers=asked["workers"], collate_fn=stack_pairs, drop_last=True
+        Pairs(data),
+        request["images"],
+        shuffle=True,
+        num_workers=request["workers"],
+        collate_fn=stack_pairs,
+        drop_last=True,
     )
-    labels_only, counted, began = asked["model"]["task"] == "classification", 0, time.perf_counter()
-    for step, (images, ids) in zip(range(warmup + asked["steps"]), chain.from_iterable(repeat(loader)), strict=False):
+    labels_only, num_images, began = request["model"]["task"] == "classification", 0, time.perf_counter()
+    for step, (images, ids) in zip(range(warmup + request["steps"]), chain.from_iterable(repeat(loader)), strict=False):
         if step == warmup:
-            counted, began = 0, time.perf_counter()
+            num_images, began = 0, time.perf_counter()
         begin, end = torch.tensor([BOS_ID]), torch.tensor([EOS_ID])
-        wanted = torch.stack(ids) if labels_only else pad_ids([torch.cat([each, end]) for each in ids])
-        given = wanted if labels_only else pad_ids([torch.cat([begin, each]) for each in ids])
-        logits = model(images, given).flatten(0, 1)
-        loss = F.cross_entropy(logits, wanted.flatten(), ignore_index=PAD_ID, label_smoothing=asked["smoothing"])
+        targets = torch.stack(ids) if labels_only else pad_ids([torch.cat([each, end]) for each in ids])
+        inputs = targets if labels_only else pad_ids([torch.cat([begin, each]) for each in ids])
+        logits = model(images, inputs).flatten(0, 1)
+        loss = F.cross_entropy(logits, targets.flatten(), ignore_index=PAD_ID, label_smoothing=request["smoothing"])
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        counted += len(images)
-    rate = counted / (time.perf_counter() - began)
+        num_images += len(images)
+    rate = num_images / (time.perf_counter() - began)
     parameters = sum(each.numel() for each in model.parameters())
-    print(json.dumps({"rate": rate, "images": counted / asked["steps"], "parameters": parameters}))
+    print(json.dumps({"rate": rate, "images": num_images / request["steps"], "parameters": parameters}))
 
 
 def pad_ids(ids: list[Tensor]) -> Tensor:

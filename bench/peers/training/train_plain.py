@@ -76,17 +76,17 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     warnings.filterwarnings("ignore", message="enable_nested_tensor")  # torch's advice for pre-norm inference
     torch.manual_seed(SEED)
-    data, size, warmup = load_dataset(Path(asked["dataset"])), asked["size"], asked["warmup"]
+    data, size, warmup = load_dataset(Path(request["dataset"])), request["size"], request["warmup"]
     longest = int(max(data.train.source_lengths.max(), data.train.target_lengths.max())) + 1
-    device = torch.device(asked["device"])
-    model = MODELS[asked["architecture"]](size, longest).to(device).train()
+    device = torch.device(request["device"])
+    model = MODELS[request["architecture"]](size, longest).to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), 5e-4, betas=(0.9, 0.98), fused=True)
     tokens = real = positions = 0
     began = time.perf_counter()
-    for step, rows in zip(range(warmup + asked["steps"]), rows_of_batches(data), strict=False):
+    for step, rows in zip(range(warmup + request["steps"]), rows_of_batches(data), strict=False):
         if step == warmup:
             synchronize(device)
             tokens = real = positions = 0
@@ -107,7 +107,7 @@ def main(asked: dict[str, Any]) -> None:
         positions += source.numel() + target.numel()
     synchronize(device)
     rate = tokens / (time.perf_counter() - began)
-    print(json.dumps({"rate": rate, "tokens": tokens / asked["steps"], "padding": 1 - real / positions}))
+    print(json.dumps({"rate": rate, "tokens": tokens / request["steps"], "padding": 1 - real / positions}))
 
 
 if __name__ == "__main__":

@@ -55,9 +55,9 @@ class PlainGpt(nn.Module):
         shape = (dim, size["heads"], size["inner"], self.dropout)
         self.layers = nn.Sequential(*(Layer(*shape) for _ in range(size["layers"])))
         self.norm = nn.LayerNorm(dim, bias=False)
-        for each in self.parameters():
-            if each.dim() > 1:
-                nn.init.normal_(each, std=0.02)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
 
     def forward(self, tokens: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logits (B, T, V) and the mean cross-entropy of targets (B, T)."""
@@ -78,12 +78,12 @@ def make_plain(size: dict[str, Any], device: str) -> tuple[nn.Module, torch.opti
 
 def make_nanogpt(repository: Path, size: dict[str, Any], device: str) -> tuple[nn.Module, torch.optim.Optimizer]:
     """Return the network and the optimiser of a folder's model.py."""
-    place = importlib.util.spec_from_file_location("nanogpt", repository / "model.py")
-    assert place is not None
-    assert place.loader is not None
-    nanogpt: Any = importlib.util.module_from_spec(place)
+    spec = importlib.util.spec_from_file_location("nanogpt", repository / "model.py")
+    assert spec is not None
+    assert spec.loader is not None
+    nanogpt: Any = importlib.util.module_from_spec(spec)
     sys.modules["nanogpt"] = nanogpt
-    place.loader.exec_module(nanogpt)
+    spec.loader.exec_module(nanogpt)
     shape = {"n_layer": size["layers"], "n_head": size["heads"], "n_embd": size["dim"], "bias": False}
     rest = {"block_size": size["block"], "vocab_size": size["vocab"], "dropout": size["dropout"]}
     model = nanogpt.GPT(nanogpt.GPTConfig(**shape, **rest)).to(device)
@@ -97,16 +97,18 @@ def draw_windows(text: Tensor, block: int, windows: int) -> tuple[Tensor, Tensor
     return inputs, torch.stack([text[place + 1 : place + 1 + block] for place in places])
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     torch.manual_seed(SEED)
-    size, device, warmup, windows = asked["size"], asked["device"], asked["warmup"], asked["windows"]
-    text = torch.from_numpy(concatenate_targets(load_dataset(Path(asked["dataset"])).train)).long()
-    repository = asked["repository"]
-    made = make_plain(size, device) if repository is None else make_nanogpt(Path(repository), size, device)
-    model, optimizer = made
+    size, device, warmup, windows = request["size"], request["device"], request["warmup"], request["windows"]
+    text = torch.from_numpy(concatenate_targets(load_dataset(Path(request["dataset"])).train)).long()
+    repository = request["repository"]
+    model_and_optimizer = (
+        make_plain(size, device) if repository is None else make_nanogpt(Path(repository), size, device)
+    )
+    model, optimizer = model_and_optimizer
     model.train()
     began, began_cpu = time.perf_counter(), time.process_time()
-    for step in range(warmup + asked["steps"]):
+    for step in range(warmup + request["steps"]):
         if step == warmup:
             synchronize(torch.device(device))
             began, began_cpu = time.perf_counter(), time.process_time()
@@ -118,7 +120,7 @@ def main(asked: dict[str, Any]) -> None:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     synchronize(torch.device(device))
-    tokens, seconds = windows * size["block"] * asked["steps"], time.perf_counter() - began
+    tokens, seconds = windows * size["block"] * request["steps"], time.perf_counter() - began
     cpu_rate = tokens / (time.process_time() - began_cpu)
     print(json.dumps({"rate": tokens / seconds, "cpu_rate": cpu_rate, "tokens": windows * size["block"]}))
 

@@ -7,28 +7,28 @@ from pathlib import Path
 from typing import Any
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(request: dict[str, Any]) -> None:
     from gensim.models import Word2Vec
 
-    texts = [line.split() for line in Path(asked["text"]).read_text(encoding="utf-8").splitlines()]
-    words = asked["model"]["word_vectors"]
+    texts = [line.split() for line in Path(request["text"]).read_text(encoding="utf-8").splitlines()]
+    words = request["model"]["word_vectors"]
     model = Word2Vec(
-        vector_size=asked["model"]["embedding_dim"],
-        sg=int(asked["model"]["architecture"] == "skip_gram"),
+        vector_size=request["model"]["embedding_dim"],
+        sg=int(request["model"]["architecture"] == "skip_gram"),
         window=words["window"],
         shrink_windows=words["shrink"],
         negative=words["negatives"],
         sample=words["subsample"] or 0,
-        alpha=asked["peak"],
+        alpha=request["peak"],
         min_count=1,
-        workers=asked["workers"],
+        workers=request["workers"],
         seed=1,
     )
     model.build_vocab(texts)
     began, began_cpu = time.perf_counter(), time.process_time()
-    model.train(texts, total_examples=model.corpus_count, epochs=asked["epochs"])
+    model.train(texts, total_examples=model.corpus_count, epochs=request["epochs"])
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
-    total = asked["epochs"] * sum(map(len, texts))
+    total = request["epochs"] * sum(map(len, texts))
     print(json.dumps({"rate": total / seconds, "cpu_rate": total / cpu}))
 
 

@@ -54,8 +54,8 @@ def average_columns(breakdown: Breakdown, groups: Sequence[Sequence[int]]) -> Br
     """A column for each group of columns: the mean of those that have a value."""
 
     def mean_of_present(values: Sequence[float | None]) -> float | None:
-        there = [each for each in values if each is not None]
-        return fsum(there) / len(there) if there else None
+        present_values = [each for each in values if each is not None]
+        return fsum(present_values) / len(present_values) if present_values else None
 
     rows = [
         replace(row, values=[mean_of_present([row.values[i] for i in group]) for group in groups])
@@ -85,8 +85,10 @@ def breakdown_by_source_length(
     sources = first.source_texts
     texts, rows_are = (first.references[0], "reference") if sources is None else (sources, "source")
     bins_by_system = []
-    for each in systems:
-        bins_by_system.append(breakdown_by_length(texts, each.hypotheses, each.references, config, excluded_metrics))
+    for system in systems:
+        bins_by_system.append(
+            breakdown_by_length(texts, system.hypotheses, system.references, config, excluded_metrics)
+        )
         on_done()
     names = list(dict.fromkeys(name for group in bins_by_system[0] for name in group.scores))
     tables = []
@@ -94,10 +96,14 @@ def breakdown_by_source_length(
         rows = []
         # all systems have the same bins, which are those of the texts that all were given
         for bins in zip(*bins_by_system, strict=True):
-            least, most = bins[0].shortest, bins[0].longest
+            shortest, longest = bins[0].shortest, bins[0].longest
             scores = [each.scores.get(name) for each in bins]
             values = [None if each is None else each.score for each in scores]
-            rows.append(BreakdownRow(f"{least}" if least == most else f"{least}–{most}", bins[0].num_segments, values))
+            rows.append(
+                BreakdownRow(
+                    f"{shortest}" if shortest == longest else f"{shortest}–{longest}", bins[0].num_segments, values
+                )
+            )
         figure = metric_label(name) + (" (effective order)" if name == "bleu" else "")
         unit = bins_by_system[0][0].unit
         tables.append(Breakdown(f"{figure} by length of the {rows_are}", unit, "segments", rows))
@@ -122,17 +128,17 @@ def breakdown_by_ngram_order(systems: Sequence[Segments], config: EvaluationConf
     return Breakdown("What BLEU is made of, in percent", "part", "", rows)
 
 
-def percentage(part: int, whole: int) -> float | None:
+def percentage(part: int, total: int) -> float | None:
     """A share in 0..100; None of nothing."""
-    return 100 * part / whole if whole else None
+    return 100 * part / total if total else None
 
 
 def breakdown_by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
     """F1 of each label that the references or a system have, and how often the references have it (count)."""
-    found = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
-    support = {name: each.support for one in found for name, each in one.items()}
+    scores_by_system = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
+    support = {name: each.support for one in scores_by_system for name, each in one.items()}
     rows = [
-        BreakdownRow(name, support[name], [one[name].f1 if name in one else None for one in found])
+        BreakdownRow(name, support[name], [one[name].f1 if name in one else None for one in scores_by_system])
         for name in sorted(support)
     ]
     return Breakdown("F1 by label", "label", "in the references", rows)

@@ -97,13 +97,15 @@ def find_sentence_changes(
     has_labels = has_label_metrics(config)
     score = _count_correct_labels if has_labels else sentence_chrf
     changes: list[SentenceChange] = []
-    for row, (one, other) in enumerate(zip(before.hypotheses, after.hypotheses, strict=True)):
-        if one != other:
+    for row, (first_text, second_text) in enumerate(zip(before.hypotheses, after.hypotheses, strict=True)):
+        if first_text != second_text:
             references = tuple(each[row] for i, each in enumerate(before.references) if each[row] or not i)
-            scores = score(one, references, config), score(other, references, config)
+            scores = score(first_text, references, config), score(second_text, references, config)
             source = None if before.sources is None else before.sources[row]
             changes.append(
-                SentenceChange(row + 1, source, references, [TextSpan(one, False)], [TextSpan(other, False)], scores)
+                SentenceChange(
+                    row + 1, source, references, [TextSpan(first_text, False)], [TextSpan(second_text, False)], scores
+                )
             )
         on_done(1)
     better = sorted((each for each in changes if each.gain > 0), key=lambda each: -each.gain)
@@ -112,8 +114,8 @@ def find_sentence_changes(
 
     def mark_change(change: SentenceChange) -> SentenceChange:
         mark = changed_label_spans if has_labels else changed_word_spans
-        one, other = mark(before.hypotheses[change.line - 1], after.hypotheses[change.line - 1])
-        return replace(change, before=one, after=other)
+        first_spans, second_spans = mark(before.hypotheses[change.line - 1], after.hypotheses[change.line - 1])
+        return replace(change, before=first_spans, after=second_spans)
 
     gained, lost = ([mark_change(each) for each in some[:max_sentences]] for some in (better, worse))
     by = "share of right labels" if has_labels else "chrF"
@@ -129,19 +131,25 @@ def changed_word_spans(first_text: str, second_text: str) -> tuple[list[TextSpan
 
     Only the beginnings of texts of more than MAX_DIFF_WORDS are matched.
     """
-    ours, theirs = (list(_WORD_PATTERN.finditer(text))[:MAX_DIFF_WORDS] for text in (first_text, second_text))
-    matcher = SequenceMatcher(None, [each[0] for each in ours], [each[0] for each in theirs], autojunk=False)
-    left_over = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-    mine = {i for _, begin, end, _, _ in left_over for i in range(begin, end)}
-    yours = {i for _, _, _, begin, end in left_over for i in range(begin, end)}
-    return _mark_spans(first_text, ours, mine), _mark_spans(second_text, theirs, yours)
+    first_words, second_words = (
+        list(_WORD_PATTERN.finditer(text))[:MAX_DIFF_WORDS] for text in (first_text, second_text)
+    )
+    matcher = SequenceMatcher(
+        None, [each[0] for each in first_words], [each[0] for each in second_words], autojunk=False
+    )
+    edits = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    first_indexes = {i for _, begin, end, _, _ in edits for i in range(begin, end)}
+    second_indexes = {i for _, _, _, begin, end in edits for i in range(begin, end)}
+    return _mark_spans(first_text, first_words, first_indexes), _mark_spans(second_text, second_words, second_indexes)
 
 
 def changed_label_spans(first_text: str, second_text: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Split both lines of labels into spans, marked where the label at the same place is another."""
-    ours, theirs = (list(_LABEL_PATTERN.finditer(text)) for text in (first_text, second_text))
-    differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}
-    return _mark_spans(first_text, ours, differ), _mark_spans(second_text, theirs, differ)
+    first_labels, second_labels = (list(_LABEL_PATTERN.finditer(text)) for text in (first_text, second_text))
+    indexes = {
+        i for i, (a, b) in enumerate(zip_longest(first_labels, second_labels)) if a is None or b is None or a[0] != b[0]
+    }
+    return _mark_spans(first_text, first_labels, indexes), _mark_spans(second_text, second_labels, indexes)
 
 
 def _mark_spans(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[TextSpan]:

@@ -20,20 +20,20 @@ def test_set_section(differences: SystemDifferences) -> list[str]:
     for table in (*differences.tables, *differences.words[:1]):
         parts += [f"<h3>{escape_html(table.title)}</h3>", _breakdown_table(table, differences.columns)]
     if differences.words:
-        more = [
+        tables = [
             f"<h3>{escape_html(table.title)}</h3>{_breakdown_table(table, differences.columns)}"
             for table in differences.words[1:]
         ]
-        parts.append(f"<details><summary>Precision and recall of words</summary>{''.join(more)}</details>")
-    for name, changed in differences.changes.items():
-        parts += _changes_section(differences, name, changed)
+        parts.append(f"<details><summary>Precision and recall of words</summary>{''.join(tables)}</details>")
+    for name, changes in differences.changes.items():
+        parts += _changes_section(differences, name, changes)
     return parts
 
 
 def _breakdown_table(breakdown: Breakdown, columns: Sequence[str]) -> str:
     """The baseline's figure and, of each other system, its own, the difference, and a bar of that."""
-    counted = any(row.count is not None for row in breakdown.rows)
-    heads = [heading_cell(breakdown.rows_are), *([heading_cell(breakdown.counts_are, True)] if counted else [])]
+    has_counts = any(row.count is not None for row in breakdown.rows)
+    heads = [heading_cell(breakdown.rows_are), *([heading_cell(breakdown.counts_are, True)] if has_counts else [])]
     heads.append(f'<th class="number">{bidi_isolate(columns[0])}</th>')
     for name in columns[1:]:
         heads += [f'<th class="number">{bidi_isolate(name)}</th>', heading_cell("difference", True), "<th></th>"]
@@ -47,14 +47,14 @@ def _breakdown_table(breakdown: Breakdown, columns: Sequence[str]) -> str:
     for row in breakdown.rows:
         cells = [
             table_cell(row.name, False),
-            *([table_cell("" if row.count is None else f"{row.count:,}")] if counted else []),
+            *([table_cell("" if row.count is None else f"{row.count:,}")] if has_counts else []),
         ]
         cells.append(table_cell(_format_value(row.values[0])))
-        for value, apart in zip(row.values[1:], _differences_from_first(row), strict=True):
+        for value, difference in zip(row.values[1:], _differences_from_first(row), strict=True):
             cells += [
                 table_cell(_format_value(value)),
-                table_cell(_format_value(apart, "+")),
-                _difference_bar(apart, scale),
+                table_cell(_format_value(difference, "+")),
+                _difference_bar(difference, scale),
             ]
         rows.append(cells)
     return scrollable_table(breakdown.title, heads, rows)
@@ -62,8 +62,8 @@ def _breakdown_table(breakdown: Breakdown, columns: Sequence[str]) -> str:
 
 def _differences_from_first(row: BreakdownRow) -> list[float | None]:
     """The difference of each system from the first, where both have a value."""
-    first, *others = row.values
-    return [None if first is None or each is None else each - first for each in others]
+    first, *rest = row.values
+    return [None if first is None or each is None else each - first for each in rest]
 
 
 def _format_value(value: float | None, sign: str = "") -> str:
@@ -79,17 +79,17 @@ def _difference_bar(difference: float | None, scale: float) -> str:
     return f'<td><div class="track"><div class="{side}" style="width: {width:.1f}%"></div></div></td>'
 
 
-def _changes_section(differences: SystemDifferences, name: str, changed: SentenceChanges) -> list[str]:
+def _changes_section(differences: SystemDifferences, name: str, changes: SentenceChanges) -> list[str]:
     """The numbers of segments that are better and worse, and the segments that changed most."""
     base = differences.columns[0]
     parts = [
         f"<h3>Sentences: {bidi_isolate(base)} and {bidi_isolate(name)}</h3>",
-        f'<p class="note">Segments by {changed.by}: better in {bidi_isolate(name)} {changed.better:,}, '
-        f"worse {changed.worse:,}, as good but not the same {changed.as_good:,}, the same {changed.same:,}.</p>",
+        f'<p class="note">Segments by {changes.by}: better in {bidi_isolate(name)} {changes.better:,}, '
+        f"worse {changes.worse:,}, as good but not the same {changes.as_good:,}, the same {changes.same:,}.</p>",
     ]
-    for title, some in (("Gained most", changed.gained), ("Lost most", changed.lost)):
-        if some:
-            parts += [f"<h4>{title}</h4>", *(_sentence_html(each, base, name, changed.by) for each in some)]
+    for title, sentences in (("Gained most", changes.gained), ("Lost most", changes.lost)):
+        if sentences:
+            parts += [f"<h4>{title}</h4>", *(_sentence_html(each, base, name, changes.by) for each in sentences)]
     return parts
 
 
@@ -101,8 +101,8 @@ def _sentence_html(change: SentenceChange, baseline_name: str, name: str, metric
     entries += [("reference", escape_corpus_text(text)) for text in change.references]
     inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
     before, after = change.scores
-    told = f"line {change.line:,}, {metric} {before:.1f} → {after:.1f} ({change.gain:+.1f})"
-    return f'<div class="sample"><p>{told}</p><dl>{inner}</dl></div>'
+    heading = f"line {change.line:,}, {metric} {before:.1f} → {after:.1f} ({change.gain:+.1f})"
+    return f'<div class="sample"><p>{heading}</p><dl>{inner}</dl></div>'
 
 
 def _highlight_spans(spans: Sequence[TextSpan], tag: str) -> str:
@@ -148,8 +148,8 @@ def table_cell(text: str, is_number: bool = True, best: bool = False) -> str:
         is_number: whether it is a number.
         best: whether it is the best of its column, which is bold.
     """
-    shown = escape_html(text) if is_number else bidi_isolate(text)
-    return f"<td{NUMBER_CLASS_ATTRIBUTE if is_number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
+    content = escape_html(text) if is_number else bidi_isolate(text)
+    return f"<td{NUMBER_CLASS_ATTRIBUTE if is_number else ''}>{f'<strong>{content}</strong>' if best else content}</td>"
 
 
 def bidi_isolate(text: str) -> str:

@@ -98,19 +98,19 @@ def _training_words(
     rows: Mapping[str, Sequence[System]], baseline: RunSummary, notes: list[str], reporter: Reporter
 ) -> TrainingWordCounts | None:
     """Counts of the words of all test sets in the training targets of the baseline."""
-    known, folder = baseline.model.inputs.get("dataset"), baseline.folder
+    dataset, folder = baseline.model.inputs.get("dataset"), baseline.folder
     texts = [each for row in rows.values() for system in row for each in system.tests.values()]
     if not texts:
         return None
-    if folder is None or known is None or not (folder / "dataset").exists():
+    if folder is None or dataset is None or not (folder / "dataset").exists():
         notes.append(NO_DATASET_MESSAGE.format(baseline.name))
         return None
-    if open_artifact(folder / "dataset", "preprocess").fingerprint != known.fingerprint:
+    if open_artifact(folder / "dataset", "preprocess").fingerprint != dataset.fingerprint:
         notes.append(NO_DATASET_MESSAGE.format(baseline.name))
         return None
     split = choose_word_splitter(texts[0].references)
     words = collect_words(texts, split)
-    counts, unknown = count_training_words(folder / "dataset", known, words, split, reporter)
+    counts, unknown = count_training_words(folder / "dataset", dataset, words, split, reporter)
     if has_spaceless_script(words) and choose_tokenizer(texts[0].references).name not in MECAB_PACKAGES:
         notes.append(SINGLE_LETTERS_MESSAGE)
     if unknown:
@@ -131,28 +131,32 @@ def _compare_on_test(
     for name, systems in rows.items():
         remarks += [] if systems else [NO_TEST_TRANSLATIONS_MESSAGE.format(name)]
         for system in systems:
-            theirs = system.tests.get(test)
-            if why := f"has no translations of {test}" if theirs is None else text_mismatch(theirs, base):
-                remarks.append(f"{system.name} is skipped: {why}")
-            elif theirs is not None:
-                segments_by_system.setdefault(name, []).append(theirs)
+            system_segments = system.tests.get(test)
+            if (
+                reason := f"has no translations of {test}"
+                if system_segments is None
+                else text_mismatch(system_segments, base)
+            ):
+                remarks.append(f"{system.name} is skipped: {reason}")
+            elif system_segments is not None:
+                segments_by_system.setdefault(name, []).append(system_segments)
     texts = [each for runs in segments_by_system.values() for each in runs]
     groups = [range(*ends) for ends in pairwise(accumulate(map(len, segments_by_system.values()), initial=0))]
     tables = [average_columns(each, groups) for each in _breakdowns(texts, config, remarks, test, reporter)]
     long = [each for each in tables if len(each.rows) > MAX_ROWS]
     remarks += [
-        f"{each.title}: the {MAX_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long
+        f"{table.title}: the {MAX_ROWS} of {len(table.rows):,} rows in which systems differ most" for table in long
     ]
     tables = [largest_differences(each, MAX_ROWS) if each in long else each for each in tables]
     words = [] if training is None else breakdown_by_training_frequency(texts, training.counts, training.split)
     words = [average_columns(each, groups) for each in words]
     remarks += [FIRST_RUNS_MESSAGE] if any(len(runs) > 1 for runs in segments_by_system.values()) else []
-    others = {name: runs[0] for name, runs in list(segments_by_system.items())[1:]}
-    changed: dict[str, SentenceChanges] = {}
-    for name, each in others.items():
+    first_runs = {name: runs[0] for name, runs in list(segments_by_system.items())[1:]}
+    changes: dict[str, SentenceChanges] = {}
+    for name, segments in first_runs.items():
         with reporter.bar(f"comparing sentences of {test}", len(base.hypotheses), "segments") as bar:
-            changed[name] = find_sentence_changes(base, each, config, MAX_SENTENCES, bar.advance)
-    return SystemDifferences(test, list(segments_by_system), tables, words, changed, remarks)
+            changes[name] = find_sentence_changes(base, segments, config, MAX_SENTENCES, bar.advance)
+    return SystemDifferences(test, list(segments_by_system), tables, words, changes, remarks)
 
 
 def _breakdowns(
@@ -160,15 +164,15 @@ def _breakdowns(
 ) -> list[Breakdown]:
     """Tables by length, and by n-gram order or label, without metrics that cannot be computed for these texts."""
     by_texts = config.model_copy(update={"metrics": ("bleu", "chrf")})
-    without: dict[str, str] = {}
+    skip_reasons: dict[str, str] = {}
     if not has_label_metrics(config):
-        for each in texts:
-            without |= inapplicable_metrics(each.hypotheses, each.references, by_texts)
-        notes += [f"{metric_label(name)} is not shown: {why}" for name, why in without.items()]
+        for segments in texts:
+            skip_reasons |= inapplicable_metrics(segments.hypotheses, segments.references, by_texts)
+        notes += [f"{metric_label(name)} is not shown: {reason}" for name, reason in skip_reasons.items()]
     with reporter.bar(f"scoring {test} by length", len(texts), "runs") as bar:
-        tables = breakdown_by_source_length(texts, config, without, bar.advance)
+        tables = breakdown_by_source_length(texts, config, skip_reasons, bar.advance)
     if has_label_metrics(config):
         tables.append(breakdown_by_label(texts, config))
-    elif "bleu" not in without:
+    elif "bleu" not in skip_reasons:
         tables.append(breakdown_by_ngram_order(texts, config))
     return tables

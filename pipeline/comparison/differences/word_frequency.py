@@ -34,10 +34,10 @@ def choose_word_splitter(references: Sequence[Sequence[str]]) -> WordSplitter:
 
     MeCab where BLEU chooses it for them; else ROUGE's words, which in scripts without spaces are single characters.
     """
-    chosen = choose_tokenizer(references).name
-    if chosen not in MECAB_PACKAGES:
+    tokenizer = choose_tokenizer(references).name
+    if tokenizer not in MECAB_PACKAGES:
         return UnicodeWordTokenizer().tokenize
-    mecab = make_bleu(EvaluationConfig.model_validate({"bleu_tokenize": chosen})).tokenizer
+    mecab = make_bleu(EvaluationConfig.model_validate({"bleu_tokenize": tokenizer})).tokenizer
     return lambda text: [word for word in mecab(text.lower()).split() if _LETTER_OR_DIGIT_PATTERN.search(word)]
 
 
@@ -68,9 +68,9 @@ def count_training_words(
     """
     train, (_, tokenizer) = read_artifact(
         dataset,
-        lambda made: (
-            load_split(made.folder / "train", texts=False),
-            load_tokenizer_pair(made.folder / TOKENIZER_FOLDER),
+        lambda manifest: (
+            load_split(manifest.folder / "train", texts=False),
+            load_tokenizer_pair(manifest.folder / TOKENIZER_FOLDER),
         ),
         "preprocess",
         must_match=dataset_input,
@@ -92,10 +92,11 @@ def breakdown_by_training_frequency(
 ) -> list[Breakdown]:
     """Compute F1, precision and recall of the words in each bucket, in 0..100, against the first reference.
 
-        precision = right / given        recall = right / wanted        F1 = 2 right / (given + wanted)
+        precision = right / in_hypotheses        recall = right / in_references
+        F1 = 2 right / (in_hypotheses + in_references)
 
-    given: words of the hypotheses; wanted: words of the references; right: words of a hypothesis, each at most as often
-    as the reference of its segment has it.
+    in_hypotheses, in_references: the number of words there; right: words of a hypothesis, each at most as often as the
+    reference of its segment has it.
 
     Args:
         systems: the outputs of systems on the same texts.
@@ -104,15 +105,15 @@ def breakdown_by_training_frequency(
     """
     tallies = [_count_matches(each, counts, split) for each in systems]
     figures: Mapping[str, Callable[[int, int, int], float | None]] = {
-        "F1": lambda right, given, wanted: percentage(2 * right, given + wanted),
-        "precision": lambda right, given, wanted: percentage(right, given),
-        "recall": lambda right, given, wanted: percentage(right, wanted),
+        "F1": lambda right, in_hypotheses, in_references: percentage(2 * right, in_hypotheses + in_references),
+        "precision": lambda right, in_hypotheses, in_references: percentage(right, in_hypotheses),
+        "recall": lambda right, in_hypotheses, in_references: percentage(right, in_references),
     }
     tables = []
     for figure, compute in figures.items():
         rows = [
-            BreakdownRow(_bucket_name(bucket), each[0][2], [compute(*counted) for counted in each])
-            for bucket, each in zip(FREQUENCY_BUCKETS, zip(*tallies, strict=True), strict=True)
+            BreakdownRow(_bucket_name(bucket), bucket_tallies[0][2], [compute(*tally) for tally in bucket_tallies])
+            for bucket, bucket_tallies in zip(FREQUENCY_BUCKETS, zip(*tallies, strict=True), strict=True)
         ]
         tables.append(
             Breakdown(
@@ -123,17 +124,23 @@ def breakdown_by_training_frequency(
 
 
 def _count_matches(segments: Segments, counts: Mapping[str, int], split: WordSplitter) -> list[tuple[int, int, int]]:
-    """The number of words of each bucket that are right, given and wanted."""
+    """The number of words of each bucket that are right, in the hypotheses, and in the references."""
     right, in_hypotheses, in_references = ([0] * len(FREQUENCY_BUCKETS) for _ in range(3))
-    starts = [least for least, _ in FREQUENCY_BUCKETS]
+    starts = [minimum for minimum, _ in FREQUENCY_BUCKETS]
     for hypothesis, reference in zip(segments.hypotheses, segments.references[0], strict=True):
-        ours, theirs = Counter(split(hypothesis)), Counter(split(reference))
-        for column, words in ((right, ours & theirs), (in_hypotheses, ours), (in_references, theirs)):
+        hypothesis_words, reference_words = Counter(split(hypothesis)), Counter(split(reference))
+        for column, words in (
+            (right, hypothesis_words & reference_words),
+            (in_hypotheses, hypothesis_words),
+            (in_references, reference_words),
+        ):
             for word, times in words.items():
                 column[bisect_right(starts, counts.get(word, 0)) - 1] += times
     return list(zip(right, in_hypotheses, in_references, strict=True))
 
 
 def _bucket_name(bucket: tuple[int, int | None]) -> str:
-    least, most = bucket
-    return f"{least:,}" if most == least else f"{least:,} or more" if most is None else f"{least}–{most}"
+    minimum, maximum = bucket
+    return (
+        f"{minimum:,}" if maximum == minimum else f"{minimum:,} or more" if maximum is None else f"{minimum}–{maximum}"
+    )

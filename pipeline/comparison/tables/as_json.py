@@ -29,13 +29,13 @@ def comparison_as_json(comparison: Comparison, tested: SignificanceResults) -> d
         "tests": significance_test_settings(),
         "looked_at": [
             {
-                "test": each.test,
-                "folder": str(each.folder),
-                "times": num_test_uses(each.entries),
-                "models": each.num_models,
-                "unlisted": list(each.unlisted),
+                "test": usage.test,
+                "folder": str(usage.folder),
+                "times": num_test_uses(usage.entries),
+                "models": usage.num_models,
+                "unlisted": list(usage.unlisted),
             }
-            for each in tested.looked_at
+            for usage in tested.looked_at
         ],
         "runs": [_run_json(comparison, tested, run) for run in comparison.runs],
         "rows": [_row_json(comparison, tested, row) for row in comparison.rows],
@@ -89,18 +89,18 @@ def _tests_json(
 ) -> dict[str, Any]:
     """The 95 % interval (low, high), spread (the number after ± in a table) and test of a figure, if any."""
     part, _, metric = figure.partition(".")
-    measured = tests.get(metric, {}).get(name) if part == "test" else None
-    if measured is None:
+    estimate = tests.get(metric, {}).get(name) if part == "test" else None
+    if estimate is None:
         return {}
     interval = {
-        "low": to_jsonable(measured.low),
-        "high": to_jsonable(measured.high),
-        "spread": to_jsonable(measured.spread),
+        "low": to_jsonable(estimate.low),
+        "high": to_jsonable(estimate.high),
+        "spread": to_jsonable(estimate.spread),
     }
-    if measured.versus is None:
+    if estimate.versus is None:
         return interval
-    people = look_up_human_agreement(metric, metric_signature(comparison, metric), measured.versus.difference)
-    return {**interval, "versus": _difference_json(measured.versus, people)}
+    people = look_up_human_agreement(metric, metric_signature(comparison, metric), estimate.versus.difference)
+    return {**interval, "versus": _difference_json(estimate.versus, people)}
 
 
 def _difference_json(

@@ -70,15 +70,17 @@ def match_metric_names(texts: Sequence[str], comparison: Comparison) -> list[str
 
     Raises RecipeError for one that no run has.
     """
-    known = all_metrics(comparison)
+    metrics = all_metrics(comparison)
     if not texts:
         return [
-            name for name in (figure.removeprefix("test.") for figure in comparison.main_test_metrics) if name in known
+            name
+            for name in (figure.removeprefix("test.") for figure in comparison.main_test_metrics)
+            if name in metrics
         ]
     names = list(dict.fromkeys(text.removeprefix("test.") for text in texts))
     for name in names:
-        if name not in known:
-            raise RecipeError(f"--metric {name}: these runs have {format_names(known) or 'no scores'}")
+        if name not in metrics:
+            raise RecipeError(f"--metric {name}: these runs have {format_names(metrics) or 'no scores'}")
     return names
 
 
@@ -115,7 +117,8 @@ def comparison_columns(
     further = [name for name in names if name.startswith("valid.") and name not in costs]
     costs |= {name: (f"valid {metric_label(name.removeprefix('valid.'))}", "{:.2f}".format) for name in further}
     columns += [
-        Column(heading, figure_cells(comparison, tested, name, shown)) for name, (heading, shown) in costs.items()
+        Column(heading, figure_cells(comparison, tested, name, format_number))
+        for name, (heading, format_number) in costs.items()
     ]
     columns += score_columns(comparison, tested, metrics)
     return [column for column in columns if any(cell.text not in ("", EMPTY_CELL) for cell in column.cells)]
@@ -188,10 +191,10 @@ def figure_cells(
         row.mean(name) if comparison.is_row_comparable(row, name) and not row.runs_without(name) else None
         for row in comparison.rows
     ]
-    known = [mean for mean in means if mean is not None]
-    if len(known) < 2 or name.partition(".")[0] not in SPLITS_WITH_STDEV or name.partition(".")[2] in SUMMARY_METRICS:
+    values = [mean for mean in means if mean is not None]
+    if len(values) < 2 or name.partition(".")[0] not in SPLITS_WITH_STDEV or name.partition(".")[2] in SUMMARY_METRICS:
         return cells
-    best = (min if is_lower_better(name, comparison.runs) else max)(known)
+    best = (min if is_lower_better(name, comparison.runs) else max)(values)
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
 
 
@@ -218,14 +221,14 @@ def _score_cell(
     if mean is None:
         return Cell(EMPTY_CELL)
     part, _, metric = name.partition(".")
-    measured = tested.rows.get(metric, {}).get(row.name) if part == "test" else None
+    estimate = tested.rows.get(metric, {}).get(row.name) if part == "test" else None
     spread = row.deviation(name) if part in SPLITS_WITH_STDEV else None
-    if measured is not None:
-        spread = measured.spread
+    if estimate is not None:
+        spread = estimate.spread
     return Cell(
         _format_number(mean, format_number),
         "" if spread is None or not math.isfinite(spread) else _format_number(spread, format_number),
-        measured is not None and measured.versus is not None and measured.versus.is_significant,
+        estimate is not None and estimate.versus is not None and estimate.versus.is_significant,
         comparison.is_row_comparable(row, name),
     )
 
@@ -248,17 +251,24 @@ def difference_columns(comparison: Comparison, tested: SignificanceResults, metr
     lines = []
     for row in comparison.rows:
         for metric in metrics:
-            measured = tested.rows.get(metric, {}).get(row.name)
-            if measured is not None and measured.versus is not None:
-                lines.append((row, metric, measured.versus))
+            estimate = tested.rows.get(metric, {}).get(row.name)
+            if estimate is not None and estimate.versus is not None:
+                lines.append((row, metric, estimate.versus))
     signed = [(make_number_formatter(comparison, metric, sign="+"), each) for _, metric, each in lines]
     columns = [
         Column("run", [Cell(row_name(row)) for row, _, _ in lines], numeric=False),
         Column("metric", [Cell(metric_heading(comparison, metric)) for _, metric, _ in lines], numeric=False),
         Column(
-            "difference", [Cell(shown(each.difference), is_significant=each.is_significant) for shown, each in signed]
+            "difference",
+            [
+                Cell(format_number(each.difference), is_significant=each.is_significant)
+                for format_number, each in signed
+            ],
         ),
-        Column("95 % interval", [Cell(format_interval(each.low, each.high, shown)) for shown, each in signed]),
+        Column(
+            "95 % interval",
+            [Cell(format_interval(each.low, each.high, format_number)) for format_number, each in signed],
+        ),
     ]
     p_values = [_p_values(each) for _, _, each in lines]
     columns += [
@@ -266,8 +276,8 @@ def difference_columns(comparison: Comparison, tested: SignificanceResults, metr
         for kind in P_VALUE_COLUMNS
     ]
     people = [
-        look_up_human_agreement(metric, metric_signature(comparison, metric), each.difference)
-        for _, metric, each in lines
+        look_up_human_agreement(metric, metric_signature(comparison, metric), versus.difference)
+        for _, metric, versus in lines
     ]
     columns.append(Column("people agree", [Cell(EMPTY_CELL if each is None else str(each)) for each in people]))
     shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
@@ -278,5 +288,5 @@ def _p_values(difference: PairedDifference | SeedDifference) -> dict[str, float]
     """The p-values of a test over segments, or of one over seeds and segments; and the one that decides, after Holm."""
     if isinstance(difference, SeedDifference):
         return {"p over seeds": difference.p, "p corrected": difference.p_holm}
-    found = {"p bootstrap": difference.p_bootstrap, "p randomisation": difference.p_randomisation}
-    return {**found, "p corrected": difference.p_holm}
+    p_values = {"p bootstrap": difference.p_bootstrap, "p randomisation": difference.p_randomisation}
+    return {**p_values, "p corrected": difference.p_holm}

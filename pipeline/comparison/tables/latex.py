@@ -50,13 +50,13 @@ def comparison_latex(comparison: Comparison, tested: SignificanceResults, metric
     table = [
         " & ".join(["", *(escape_latex(column.heading) for column in columns)]).lstrip(),
         *(
-            " & ".join([escape_latex(row_name(row)), *(_cell_latex(column.cells[place]) for column in columns)])
-            for place, row in enumerate(comparison.rows)
+            " & ".join([escape_latex(row_name(row)), *(_cell_latex(column.cells[index]) for column in columns)])
+            for index, row in enumerate(comparison.rows)
         ),
     ]
-    about = f"Scores on {tested.test}" if tested.test else "Scores"
+    title = f"Scores on {tested.test}" if tested.test else "Scores"
     size = f" ({format_count(tested.num_segments, 'segment')})" if tested.num_segments else ""
-    sentences = [f"{about}{size}, the best in bold", *legend_sentences(comparison, tested, metrics, columns)]
+    sentences = [f"{title}{size}, the best in bold", *legend_sentences(comparison, tested, metrics, columns)]
     return "\n".join(
         [
             "% \\usepackage{booktabs}",

@@ -43,13 +43,13 @@ def agreement_legend(comparison: Comparison, tested: SignificanceResults, metric
         tested: the results of the tests.
         metrics: names of metrics.
     """
-    shown = (
-        look_up_human_agreement(metric, metric_signature(comparison, metric), each.versus.difference)
+    agreements = (
+        look_up_human_agreement(metric, metric_signature(comparison, metric), estimate.versus.difference)
         for metric in metrics
-        for each in _estimates_of_all_rows(tested, metric)
-        if each.versus is not None
+        for estimate in _estimates_of_all_rows(tested, metric)
+        if estimate.versus is not None
     )
-    return [HUMAN_AGREEMENT_LEGEND] if any(each is not None for each in shown) else []
+    return [HUMAN_AGREEMENT_LEGEND] if any(each is not None for each in agreements) else []
 
 
 def _estimates_of_all_rows(tested: SignificanceResults, metric: str) -> list[ScoreEstimate]:
@@ -58,26 +58,26 @@ def _estimates_of_all_rows(tested: SignificanceResults, metric: str) -> list[Sco
 
 def _plus_minus_sentences(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
     """The meaning of ±, of one run and of several seeds."""
-    shown = [
-        len(row.runs) for place, row in enumerate(comparison.rows) if any(each.cells[place].spread for each in columns)
+    run_counts = [
+        len(row.runs) for index, row in enumerate(comparison.rows) if any(each.cells[index].spread for each in columns)
     ]
     interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples; of shares Wilson's)"
-    sentences = [f"± of one run: {interval}"] if 1 in shown else []
-    return [*sentences, *(["± of several seeds: their standard deviation"] if max(shown, default=1) > 1 else [])]
+    sentences = [f"± of one run: {interval}"] if 1 in run_counts else []
+    return [*sentences, *(["± of several seeds: their standard deviation"] if max(run_counts, default=1) > 1 else [])]
 
 
 def _test_sentences(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[str]:
     """The tests, in words: runs over segments, rows of several seeds over both."""
     sentences = []
-    for kind, by in (
+    for kind, method in (
         (PairedDifference, f"approximate randomisation ({TRIALS:,} trials)"),
         (SeedDifference, "a t-test over seeds and segments"),
     ):
         tests = [
-            each.versus
+            estimate.versus
             for metric in metrics
-            for each in _estimates_of_all_rows(tested, metric)
-            if isinstance(each.versus, kind)
+            for estimate in _estimates_of_all_rows(tested, metric)
+            if isinstance(estimate.versus, kind)
         ]
         if not tests:
             continue
@@ -90,7 +90,9 @@ def _test_sentences(comparison: Comparison, tested: SignificanceResults, metrics
         )
         begin = f"{SIGNIFICANT_MARK}: differs" if any(each.is_significant for each in tests) else "none differs"
         of_a_metric = " of a metric" if len(sizes) > 1 else ""
-        corrected = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
-        corrected = corrected if sizes[-1] > 1 else ""
-        sentences.append(f"{begin} from {comparison.baseline.name} with p < {SIGNIFICANCE_LEVEL:g} by {by}{corrected}")
+        correction = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
+        correction = correction if sizes[-1] > 1 else ""
+        sentences.append(
+            f"{begin} from {comparison.baseline.name} with p < {SIGNIFICANCE_LEVEL:g} by {method}{correction}"
+        )
     return sentences

@@ -38,8 +38,8 @@ def settings_beside_figures(comparison: Comparison) -> list[Column]:
 
 
 def _differing_settings(comparison: Comparison, row: ComparisonRow) -> dict[str, str]:
-    found = comparison.config_differences(row)
-    return {key: _format_value(value) for key, value in found.items() if key not in KEYS_WITH_OWN_COLUMN}
+    differences = comparison.config_differences(row)
+    return {key: _format_value(value) for key, value in differences.items() if key not in KEYS_WITH_OWN_COLUMN}
 
 
 def _format_value(value: object) -> str:

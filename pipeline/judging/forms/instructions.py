@@ -82,5 +82,5 @@ _TABLE_INSTRUCTIONS: Mapping[CampaignKind, str] = {
 def table_instructions(kind: CampaignKind) -> str:
     """The instructions for those who fill in a table."""
     scales = [f"{name} {step}" for name in SCALE_RANGES[kind] for step in SCALE_STEPS[name]]
-    after = "Change nothing else, and save the table as CSV in UTF-8."
-    return "".join(f"{line}\n" for line in (*INSTRUCTIONS[kind], *scales, _TABLE_INSTRUCTIONS[kind], after))
+    closing = "Change nothing else, and save the table as CSV in UTF-8."
+    return "".join(f"{line}\n" for line in (*INSTRUCTIONS[kind], *scales, _TABLE_INSTRUCTIONS[kind], closing))

@@ -53,7 +53,7 @@ PAGE_BODY = """<p class="note">{judge}</p>
 <p id="warning" role="alert" hidden></p>
 <noscript><p>This page needs JavaScript, which this browser does not run.</p></noscript>
 <details id="how"><summary>What to do</summary>
-<ul>{told}</ul>
+<ul>{instructions}</ul>
 <p>With the keyboard: {keys}</p>
 </details>
 <p id="where" class="note"></p>
@@ -79,8 +79,10 @@ def judge_page(campaign: Campaign, judge: Judge) -> str:
         "scales": {name: [*ends, *SCALE_STEPS[name]] for name, ends in SCALE_RANGES[campaign.kind].items()},
         "items": [_blind_item(campaign, name) for name in judge.items],
     }
-    told = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])
-    body = PAGE_BODY.format(judge=escape(judge.name), told=told, keys=escape(KEYBOARD_HELP[campaign.kind]))
+    instructions = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])
+    body = PAGE_BODY.format(
+        judge=escape(judge.name), instructions=instructions, keys=escape(KEYBOARD_HELP[campaign.kind])
+    )
     script = f"'use strict';\nconst DATA = {script_json(data)};\n{MARKING_SCRIPT}{CONTROLS_SCRIPT}{SESSION_SCRIPT}"
     return frame_page("Judging translations", body, style=PAGE_STYLE, script=script)
 
@@ -89,5 +91,5 @@ def _blind_item(campaign: Campaign, item_id: str) -> dict[str, object]:
     """The part of an item that the page may show."""
     item = campaign.items_by_id[item_id]
     reference = item.references[0] if campaign.show_reference and item.references else None
-    shown = [{"label": each.label, "text": each.text} for each in item.shown]
-    return {"id": item.id, "source": item.source, "reference": reference, "shown": shown}
+    texts = [{"label": each.label, "text": each.text} for each in item.shown]
+    return {"id": item.id, "source": item.source, "reference": reference, "shown": texts}

@@ -43,15 +43,15 @@ def format_pearmut(campaign: Campaign) -> str:
 
 def _campaign_info(campaign: Campaign) -> dict[str, object]:
     scales = SCALE_RANGES[campaign.kind] or {BEST_QUESTION: (0, 1)}
-    told = [*INSTRUCTIONS[campaign.kind], *([] if SCALE_RANGES[campaign.kind] else [PREFERENCE_INSTRUCTION])]
-    told += [f"{name}: {step}" for name in scales for step in SCALE_STEPS.get(name, ())]
+    instructions = [*INSTRUCTIONS[campaign.kind], *([] if SCALE_RANGES[campaign.kind] else [PREFERENCE_INSTRUCTION])]
+    instructions += [f"{name}: {step}" for name in scales for step in SCALE_STEPS.get(name, ())]
     info: dict[str, object] = {
         "assignment": "task-based",
         "protocol": "ESA" if campaign.kind == "esa" else "DA",
         "users": [judge.name for judge in campaign.judges],
         "shuffle": False,  # the order of the texts is drawn already
         "show_model_names": False,
-        "instructions": "<ul>" + "".join(f"<li>{escape(each)}</li>" for each in told) + "</ul>",
+        "instructions": "<ul>" + "".join(f"<li>{escape(each)}</li>" for each in instructions) + "</ul>",
     }
     if campaign.kind != "esa":
         info["sliders"] = [{"name": name, "min": low, "max": high, "step": 1} for name, (low, high) in scales.items()]
@@ -60,10 +60,10 @@ def _campaign_info(campaign: Campaign) -> dict[str, object]:
 
 def _item_json(campaign: Campaign, item: CampaignItem) -> dict[str, object]:
     texts = {shown.label: _escape_tags(shown.text) for shown in item.shown}
-    found: dict[str, object] = {"item_id": item.id, "campaign": campaign.fingerprint, "src": _escape_tags(item.source)}
+    fields: dict[str, object] = {"item_id": item.id, "campaign": campaign.fingerprint, "src": _escape_tags(item.source)}
     if campaign.show_reference and item.references:
-        found["ref"] = _escape_tags(item.references[0])
-    return {**found, "tgt": texts}
+        fields["ref"] = _escape_tags(item.references[0])
+    return {**fields, "tgt": texts}
 
 
 def _escape_tags(text: str) -> str:
@@ -84,9 +84,9 @@ def read_pearmut(campaign: Campaign, text: str) -> Iterator[Answer]:
         items = entry.get("item")
         if not isinstance(items, list) or not isinstance(annotation, list) or len(items) != len(annotation):
             raise ValueError(f"line {line}: has no items with an annotation each")
-        for item, given in zip(items, annotation, strict=True):
+        for item, item_annotation in zip(items, annotation, strict=True):
             try:
-                answer = _parse_answer(campaign, user, item, given, _answer_seconds(entry))
+                answer = _parse_answer(campaign, user, item, item_annotation, _answer_seconds(entry))
             except ValueError as error:
                 raise ValueError(f"line {line}: {error}") from None
             last[user, answer.item.id] = line, answer
@@ -96,13 +96,13 @@ def read_pearmut(campaign: Campaign, text: str) -> Iterator[Answer]:
 def _log_entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The entries of the log with their line, or, of what the dashboard gives, their number."""
     try:
-        whole = parse_json(text.encode())
+        content = parse_json(text.encode())
     except ValueError:
-        whole = {}
-    if whole and "annotation" not in whole:
-        entries = whole.get(campaign_id(campaign))
+        content = {}
+    if content and "annotation" not in content:
+        entries = content.get(campaign_id(campaign))
         if not isinstance(entries, list):
-            raise ValueError(f"has no annotations of campaign {campaign_id(campaign)}, but of {', '.join(whole):.60}")
+            raise ValueError(f"has no annotations of campaign {campaign_id(campaign)}, but of {', '.join(content):.60}")
         for number, entry in enumerate(entries, 1):
             if not isinstance(entry, dict):
                 raise ValueError(f"line {number}: {quote_value(entry)} is no entry of its log")
@@ -128,26 +128,26 @@ def _parse_answer(
         raise ValueError("an item or its annotation is no object")
     campaign.check_fingerprint(item.get("campaign"))
     name = item.get("item_id")
-    known = campaign.items_by_id.get(name) if isinstance(name, str) else None
-    if known is None:
+    campaign_item = campaign.items_by_id.get(name) if isinstance(name, str) else None
+    if campaign_item is None:
         raise ValueError(f"item {quote_value(name)}: no item of the campaign")
     try:
-        content = _answer_content(campaign.kind, known, item_annotation)
+        content = _answer_content(campaign.kind, campaign_item, item_annotation)
     except ValueError as error:
-        raise ValueError(f"item {known.id}: {error}") from None
-    return parse_answer(campaign, judge, known.id, content, seconds)
+        raise ValueError(f"item {campaign_item.id}: {error}") from None
+    return parse_answer(campaign, judge, campaign_item.id, content, seconds)
 
 
 def _answer_content(kind: CampaignKind, item: CampaignItem, annotations: Mapping[str, Any]) -> dict[str, object]:
     """An annotation in the form of the page's file."""
     check_names(annotations, item.texts_by_label, "label")
-    for label, each in annotations.items():
-        if not isinstance(each, dict):
-            raise ValueError(f"{label}: {quote_value(each)} is no annotation")
+    for label, annotation in annotations.items():
+        if not isinstance(annotation, dict):
+            raise ValueError(f"{label}: {quote_value(annotation)} is no annotation")
     if kind == "esa":
         return {
-            label: {"score": each.get("score"), "spans": _parse_spans(item, label, each)}
-            for label, each in annotations.items()
+            label: {"score": annotation.get("score"), "spans": _parse_spans(item, label, annotation)}
+            for label, annotation in annotations.items()
         }
     sliders = {label: each.get("sliders") for label, each in annotations.items()}
     for label, values in sliders.items():
@@ -169,7 +169,7 @@ def _parse_spans(item: CampaignItem, label: str, annotation: Mapping[str, Any]) 
     """Pearmut counts UTF-16 units, the last one included; what it appends to the text stands for what is missing."""
     sizes = (2 if character > "\uffff" else 1 for character in item.texts_by_label[label].text)
     units = list(accumulate(sizes, initial=0))  # before each character and, last, in the whole text
-    found: list[dict[str, object]] = []
+    parsed_spans: list[dict[str, object]] = []
     spans = annotation.get("error_spans")
     if not isinstance(spans, (list, NoneType)):
         raise ValueError(f"{label}: error_spans: {quote_value(spans)} is no list")
@@ -181,8 +181,8 @@ def _parse_spans(item: CampaignItem, label: str, annotation: Mapping[str, Any]) 
             raise ValueError(f"{label}: a span from {first!r:.20} to {last!r:.20}, of {units[-1]:,} UTF-16 units")
         start = bisect_right(units, first) - 1
         end = min(bisect_right(units, last), len(units) - 1)
-        found.append({"start": start, "end": end, "severity": span.get("severity")})
-    return found
+        parsed_spans.append({"start": start, "end": end, "severity": span.get("severity")})
+    return parsed_spans
 
 
 def _answer_seconds(entry: Mapping[str, Any]) -> float | None:

@@ -47,9 +47,9 @@ def make_spreadsheet(campaign: Campaign, judge: Judge) -> str:
     for name in judge.items:
         item = campaign.items_by_id[name]
         context = [item.source, *(item.references[:1] if reference else ())]
-        for shown in item.shown:
-            texts = [escape_formula(text) for text in (*context, shown.text)]
-            table.writerow([campaign.fingerprint, judge.name, item.id, shown.label, *texts, *empty])
+        for shown_text in item.shown:
+            texts = [escape_formula(text) for text in (*context, shown_text.text)]
+            table.writerow([campaign.fingerprint, judge.name, item.id, shown_text.label, *texts, *empty])
     return stream.getvalue()
 
 
@@ -66,17 +66,17 @@ def parse_filled_spreadsheet(campaign: Campaign, text: str) -> Iterator[Answer]:
     ValueError naming the line or the item where a cell cannot be read.
     """
     columns = [_normalize_column(column) for column in ANSWER_COLUMNS[campaign.kind]]
-    given: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
+    rows_by_item: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
     for line, row in _read_rows(text, columns):
         try:
             item = _item_of_row(campaign, row)
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from None
-        labels = given.setdefault((row["judge"], item.id), {})
+        labels = rows_by_item.setdefault((row["judge"], item.id), {})
         if row["label"] in labels:
             raise ValueError(f"line {line}: item {item.id} has label {row['label']} twice")
         labels[row["label"]] = row
-    for (name, item_id), labels in given.items():
+    for (name, item_id), labels in rows_by_item.items():
         if any(row[column] for row in labels.values() for column in columns):
             try:
                 content = _answer_content(campaign.kind, campaign.items_by_id[item_id], labels)
@@ -109,7 +109,7 @@ def _read_rows(text: str, answer_columns: Sequence[str]) -> Iterator[tuple[int, 
     head = re.split("[\r\n]", text, maxsplit=1)[0]
     separator = max(",;\t", key=head.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    before = csv.field_size_limit(MAX_CAMPAIGN_BYTES)  # by default 131,072 characters, fewer than a text may have
+    limit = csv.field_size_limit(MAX_CAMPAIGN_BYTES)  # by default 131,072 characters, fewer than a text may have
     try:
         names = [_normalize_column(name) for name in next(reader, [])]
         for name in ("campaign", "judge", "item", "label", *answer_columns):
@@ -125,7 +125,7 @@ def _read_rows(text: str, answer_columns: Sequence[str]) -> Iterator[tuple[int, 
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: is no CSV ({error})") from None
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(limit)
 
 
 def _normalize_column(column: str) -> str:
@@ -138,17 +138,17 @@ def _answer_content(
     """The content of the rows of an item, in the form of the page's file."""
     if kind in ("pairwise", "best"):
         name = "preferred" if kind == "pairwise" else "best"
-        chosen = [label for label, row in labels.items() if _parse_checkbox(label, row[name])]
+        marked_labels = [label for label, row in labels.items() if _parse_checkbox(label, row[name])]
         if kind == "best":
-            return {"best": chosen}
-        return {"preferred": "tie" if len(chosen) > 1 else chosen[0]}
+            return {"best": marked_labels}
+        return {"preferred": "tie" if len(marked_labels) > 1 else marked_labels[0]}
     if kind == "likert":
         return {label: _parse_numbers(label, row, ("adequacy", "fluency")) for label, row in labels.items()}
-    found: dict[str, object] = {}
+    content: dict[str, object] = {}
     for label, row in labels.items():
         spans = _parse_marked_spans(label, row, item.texts_by_label[label].text)
-        found[label] = {**_parse_numbers(label, row, ("score",)), "spans": spans}
-    return found
+        content[label] = {**_parse_numbers(label, row, ("score",)), "spans": spans}
+    return content
 
 
 def _parse_checkbox(label: str, cell: str) -> bool:
@@ -160,21 +160,21 @@ def _parse_checkbox(label: str, cell: str) -> bool:
 
 
 def _parse_numbers(label: str, row: Mapping[str, str], names: Sequence[str]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    numbers: dict[str, object] = {}
     for name in names:
         cell = unicodedata.normalize("NFKC", row[name])
         if not cell:
             raise ValueError(f"{label}: {name} is missing")
         if not DECIMAL_NUMBER_PATTERN.fullmatch(cell):
             raise ValueError(f"{label}: {name}: {quote_value(cell)} is no number")
-        found[name] = float(cell.replace(",", "."))
-    return found
+        numbers[name] = float(cell.replace(",", "."))
+    return numbers
 
 
 def _parse_marked_spans(label: str, row: Mapping[str, str], text: str) -> list[dict[str, object]]:
     """The words of the cells, each found where it stands first and is not taken yet by the same words."""
-    found: list[dict[str, object]] = []
-    taken: dict[str, int] = {}
+    spans: list[dict[str, object]] = []
+    ends: dict[str, int] = {}
     for severity in ("minor", "major"):
         for words in filter(None, (each.strip() for each in re.split(r"[|\n]", row[f"{severity} errors"]))):
             if words == MISSING_TEXT_MARK:
@@ -182,11 +182,11 @@ def _parse_marked_spans(label: str, row: Mapping[str, str], text: str) -> list[d
             else:
                 # a cell copied whole may have our apostrophes
                 words = words if words in text else GUARD_APOSTROPHE_PATTERN.sub("", words)
-                start = text.find(words, taken.get(words, 0))
-                end = taken[words] = start + len(words)
+                start = text.find(words, ends.get(words, 0))
+                end = ends[words] = start + len(words)
             if start < 0:
                 raise ValueError(f"{label}: {severity} errors: {quote_value(words)} does not stand in the translation")
-            if len(found) == MAX_SPANS:
+            if len(spans) == MAX_SPANS:
                 raise ValueError(f"{label}: more than {MAX_SPANS:,} errors are marked")
-            found.append({"start": start, "end": end, "severity": severity})
-    return found
+            spans.append({"start": start, "end": end, "severity": severity})
+    return spans

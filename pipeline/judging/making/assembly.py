@@ -77,21 +77,21 @@ def make_campaign(spec: CampaignSpec, systems: Sequence[System]) -> Campaign:
     # each part has a generator of its own: more judges, or more checks, do not change which segments are drawn
     lines = _seeded_random(spec, "segments").sample(range(len(test.hypotheses)), spec.num_segments)
     texts = _ItemBuilder(systems, lines)
-    asked = [
+    drafts_by_judge = [
         list(_make_judge_items(spec, texts, rounds, _seeded_random(spec, f"judge {number}")))
         for number, rounds in enumerate(_draw_judge_assignments(spec, len(systems)))
     ]
-    width = max(4, len(str(sum(map(len, asked)))))
+    width = max(4, len(str(sum(map(len, drafts_by_judge)))))
     names = (f"i{each:0{width}d}" for each in count(1))
     items, judges = [], []
-    for number, drafts in enumerate(asked, 1):
-        own = _assign_item_ids(drafts, names)
-        items += own
-        shown = tuple(item.id for item in own if not _has_identical_texts(spec.kind, item))
-        if not shown:
+    for number, drafts in enumerate(drafts_by_judge, 1):
+        judge_items = _assign_item_ids(drafts, names)
+        items += judge_items
+        item_ids = tuple(item.id for item in judge_items if not _has_identical_texts(spec.kind, item))
+        if not item_ids:
             raise DataError(f"all texts of the segments drawn from {test.name} are the same: nothing can be preferred")
-        ties = tuple(item.id for item in own if _has_identical_texts(spec.kind, item))
-        judges.append(Judge(name=f"judge-{number}", items=shown, ties=ties))
+        ties = tuple(item.id for item in judge_items if _has_identical_texts(spec.kind, item))
+        judges.append(Judge(name=f"judge-{number}", items=item_ids, ties=ties))
     return Campaign(
         kind=spec.kind,
         seed=spec.seed,
@@ -120,15 +120,15 @@ class _ItemBuilder:
         self.systems, self.lines = systems, lines
         self.test = judged_test_set(systems[0])
         self.sources = self.test.sources or ()
-        drawn = {*lines}
-        self.spare = [line for line in range(len(self.test.hypotheses)) if line not in drawn]
+        line_set = {*lines}
+        self.spare = [line for line in range(len(self.test.hypotheses)) if line not in line_set]
 
     def make_item_without_id(
-        self, line: int, shown: Sequence[tuple[str | None, str]], **item_fields: object
+        self, line: int, texts: Sequence[tuple[str | None, str]], **item_fields: object
     ) -> CampaignItem:
         """An item that has no id yet, its texts (system, text) labelled in this order."""
-        labelled = (
-            ShownText(label=SYSTEM_LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown)
+        shown_texts = (
+            ShownText(label=SYSTEM_LABELS[index], system=name, text=text) for index, (name, text) in enumerate(texts)
         )
         return CampaignItem(
             id="-",
@@ -136,7 +136,7 @@ class _ItemBuilder:
             line=line + 1,
             source=self.sources[line],
             references=tuple(drop_blank_references([column[line] for column in self.test.references])),
-            shown=tuple(labelled),
+            shown=tuple(shown_texts),
             **item_fields,  # type: ignore[arg-type]
         )
 
@@ -156,16 +156,18 @@ class _ItemBuilder:
         column = (
             self.test.references[0] if self.test.references else judged_test_set(rng.choice(self.systems)).hypotheses
         )
-        whole, others = column[line], [text for text in column if text.split() and text != column[line]]
-        others = rng.sample(others, min(MAX_REPLACEMENT_TEXTS, len(others)))
+        original, replacements = column[line], [text for text in column if text.split() and text != column[line]]
+        replacements = rng.sample(replacements, min(MAX_REPLACEMENT_TEXTS, len(replacements)))
         num_spoiled = {"pairwise": 1, "best": len(self.systems) - 1}.get(kind, 1)
-        bad = [corrupt_text(whole, others, rng) for _ in range(num_spoiled)] if whole.split() else [None]
+        bad = [corrupt_text(original, replacements, rng) for _ in range(num_spoiled)] if original.split() else [None]
         texts = [text for text in bad if text is not None]
         if len(texts) < num_spoiled:
             return None
-        shown = rng.sample([*texts, whole], len(texts) + 1) if kind in ("pairwise", "best") else texts
-        damaged = tuple(SYSTEM_LABELS[place] for place, text in enumerate(shown) if text != whole)
-        return self.make_item_without_id(line, [(None, text) for text in shown], check=AttentionCheck(damaged=damaged))
+        check_texts = rng.sample([*texts, original], len(texts) + 1) if kind in ("pairwise", "best") else texts
+        damaged = tuple(SYSTEM_LABELS[index] for index, text in enumerate(check_texts) if text != original)
+        return self.make_item_without_id(
+            line, [(None, text) for text in check_texts], check=AttentionCheck(damaged=damaged)
+        )
 
 
 def _make_judge_items(
@@ -179,14 +181,16 @@ def _make_judge_items(
     firsts = [item for item in all_items if not _has_identical_texts(spec.kind, item)]
     repeats = min(round(spec.repeat_share * len(firsts)), len(firsts) // 2)
     checks = _make_attention_checks(spec, texts, round(spec.attention_check_share * len(firsts)), rng)
-    repeated_places: dict[int, int] = {}
-    for place, (kind, number) in enumerate(interleave_items(len(firsts), repeats, len(checks), rng)):
+    first_positions: dict[int, int] = {}
+    for position, (kind, number) in enumerate(interleave_items(len(firsts), repeats, len(checks), rng)):
         if kind == "first":
-            repeated_places[number] = place
+            first_positions[number] = position
             yield firsts[number]
         elif kind == "repeat":
-            again = [(each.system, each.text) for each in reversed(firsts[number].shown)]
-            yield texts.make_item_without_id(firsts[number].line - 1, again, repeat_of=str(repeated_places[number]))
+            reversed_texts = [(each.system, each.text) for each in reversed(firsts[number].shown)]
+            yield texts.make_item_without_id(
+                firsts[number].line - 1, reversed_texts, repeat_of=str(first_positions[number])
+            )
         else:
             yield checks[number]
     yield from (item for item in all_items if _has_identical_texts(spec.kind, item))
@@ -194,16 +198,16 @@ def _make_judge_items(
 
 def _make_attention_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: int, rng: Random) -> list[CampaignItem]:
     """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
-    found: list[CampaignItem] = []
+    checks: list[CampaignItem] = []
     lines = [*rng.sample(texts.spare, len(texts.spare)), *rng.sample(texts.lines, len(texts.lines))]
     for line in lines if num_checks else ():
         item = texts.make_attention_check(spec.kind, line, rng)
-        found += [] if item is None else [item]
-        if len(found) == num_checks:
-            return found
-    if num_checks and not found:
+        checks += [] if item is None else [item]
+        if len(checks) == num_checks:
+            return checks
+    if num_checks and not checks:
         raise DataError("no text can be spoiled for an attention check: all are the same; --checks 0 goes without")
-    return found
+    return checks
 
 
 def _has_identical_texts(kind: CampaignKind, item: CampaignItem) -> bool:

@@ -11,23 +11,23 @@ from random import Random
 CORRUPTED_WORD_SHARE = 0.75  # of the words, so that little of the meaning is left
 
 
-def corrupt_text(text: str, others: Sequence[str], rng: Random) -> str | None:
-    """The text with a run of three quarters of its words replaced by words of one of the others.
+def corrupt_text(text: str, other_texts: Sequence[str], rng: Random) -> str | None:
+    """The text with a run of three quarters of its words replaced by words of one of the other texts.
 
-    A text without spaces goes by characters. None if that changes nothing, with whichever of the others.
+    A text without spaces goes by characters. None if that changes nothing, with whichever of them.
     """
-    for other in rng.sample(list(others), len(others)):
-        changed = _replace_words(text, other, rng)
-        if changed.split() != text.split():
-            return changed
+    for other_text in rng.sample(list(other_texts), len(other_texts)):
+        corrupted_text = _replace_words(text, other_text, rng)
+        if corrupted_text.split() != text.split():
+            return corrupted_text
     return None
 
 
 def _replace_words(text: str, other_text: str, rng: Random) -> str:
     by_words = len(text.split()) > 1
-    words, new = (text.split(), other_text.split()) if by_words else (list(text), list(other_text))
+    words, other_words = (text.split(), other_text.split()) if by_words else (list(text), list(other_text))
     count = math.ceil(CORRUPTED_WORD_SHARE * len(words))
     begin = rng.randint(0, len(words) - count)
-    from_there = rng.randint(0, max(0, len(new) - count))
-    taken = new[from_there : from_there + count]
-    return (" " if by_words else "").join([*words[:begin], *taken, *words[begin + count :]])
+    start = rng.randint(0, max(0, len(other_words) - count))
+    replacement = other_words[start : start + count]
+    return (" " if by_words else "").join([*words[:begin], *replacement, *words[begin + count :]])

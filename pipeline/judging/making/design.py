@@ -26,14 +26,14 @@ def full_assignment(kind: CampaignKind, num_systems: int, num_segments: int, rng
     From round to round the systems shown together change places, as in a Latin square, so that each is seen as often
     early as late; and a source comes again only when all others were seen.
     """
-    together = groups_shown_together(kind, num_systems)
+    groups = groups_shown_together(kind, num_systems)
     names = rng.sample(range(num_systems), num_systems)
     return [
         [
-            Assignment(segment, tuple(names[system] for system in together[(segment + moved) % len(together)]))
+            Assignment(segment, tuple(names[system] for system in groups[(segment + shift) % len(groups)]))
             for segment in range(num_segments)
         ]
-        for moved in range(len(together))
+        for shift in range(len(groups))
     ]
 
 
@@ -47,17 +47,17 @@ def balanced_assignment(
     `judges_per_text`, who see the same, and every further group sees the systems moved on by one. In a block that is
     not whole, and so in all, the counts of any two systems differ by one at most for every judge.
     """
-    together = groups_shown_together(kind, num_systems)
-    asked: list[list[Assignment]] = [[] for _ in range(num_judges)]
-    for begin in range(0, num_segments, len(together)):
+    groups = groups_shown_together(kind, num_systems)
+    assignments: list[list[Assignment]] = [[] for _ in range(num_judges)]
+    for begin in range(0, num_segments, len(groups)):
         judges = rng.sample(range(num_judges), num_judges)
         names = rng.sample(range(num_systems), num_systems)
-        for place, judge in enumerate(judges):
-            moved = place // judges_per_text
-            for segment, systems in zip(range(begin, num_segments), together, strict=False):
-                shown = tuple(names[(system + moved) % num_systems] for system in systems)
-                asked[judge].append(Assignment(segment, shown))
-    return asked
+        for index, judge in enumerate(judges):
+            shift = index // judges_per_text
+            for segment, systems in zip(range(begin, num_segments), groups, strict=False):
+                group = tuple(names[(system + shift) % num_systems] for system in systems)
+                assignments[judge].append(Assignment(segment, group))
+    return assignments
 
 
 def groups_shown_together(kind: CampaignKind, num_systems: int) -> list[SystemGroup]:
@@ -107,10 +107,10 @@ def interleave_items(num_first_items: int, num_repeats: int, num_checks: int, rn
     never next to what they repeat.
     """
     gap = max(1, num_first_items // 4)
-    placed: list[tuple[float, str, int]] = [(place, "first", place) for place in range(num_first_items)]
-    placed += [
-        (rng.uniform(place + gap, num_first_items), "repeat", place)
-        for place in sorted(rng.sample(range(num_first_items // 2), num_repeats))
+    positions: list[tuple[float, str, int]] = [(place, "first", place) for place in range(num_first_items)]
+    positions += [
+        (rng.uniform(index + gap, num_first_items), "repeat", index)
+        for index in sorted(rng.sample(range(num_first_items // 2), num_repeats))
     ]
-    placed += [(rng.uniform(0, num_first_items), "check", number) for number in range(num_checks)]
-    return [(kind, number) for _, kind, number in sorted(placed)]
+    positions += [(rng.uniform(0, num_first_items), "check", number) for number in range(num_checks)]
+    return [(kind, number) for _, kind, number in sorted(positions)]

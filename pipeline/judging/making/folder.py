@@ -48,10 +48,10 @@ def _refuse_other_campaign(campaign: Campaign, folder: Path) -> None:
     if not (folder / CAMPAIGN_FILE).exists():
         return
     try:
-        there = read_campaign(folder / CAMPAIGN_FILE).fingerprint
+        fingerprint = read_campaign(folder / CAMPAIGN_FILE).fingerprint
     except DataError as error:
         raise CannotWrite(f"{error}; choose another folder") from None
-    if there != campaign.fingerprint:
+    if fingerprint != campaign.fingerprint:
         raise CannotWrite(
             f"{folder}: holds another campaign, whose answers need its {CAMPAIGN_FILE}; choose another folder"
         )

@@ -28,26 +28,26 @@ def read_systems(
     """
     paths = _distinct_runs(runs)
     names = [run_name(path) for path in paths]
-    found = [
+    systems = [
         _read_run(path, name if names.count(name) == 1 else str(path), test)
         for path, name in zip(paths, names, strict=True)
     ]
-    if found:
-        wanted = next(iter(found[0].tests))
-        found = [found[0], *(_select_test(system, wanted) for system in found[1:])]
-        first = found[0].tests[wanted]
-        found += [System(name, {wanted: _read_other_system(first, file)}) for name, file in files.items()]
+    if systems:
+        test_name = next(iter(systems[0].tests))
+        systems = [systems[0], *(_select_test(system, test_name) for system in systems[1:])]
+        first = systems[0].tests[test_name]
+        systems += [System(name, {test_name: _read_other_system(first, file)}) for name, file in files.items()]
     elif source is not None:
-        found = _read_files(files, source, references)
-    names = [system.name for system in found]
+        systems = _read_files(files, source, references)
+    names = [system.name for system in systems]
     for name in names:
         if names.count(name) > 1:
             raise RecipeError(f"two systems are called {name}; give one another name with --system NAME=FILE")
-    for system in found[1:]:
-        why = text_mismatch(judged_test_set(found[0]), judged_test_set(system))
-        if why is not None:
-            raise DataError(f"{system.name} cannot be judged beside {found[0].name}: {why}")
-    return found
+    for system in systems[1:]:
+        reason = text_mismatch(judged_test_set(systems[0]), judged_test_set(system))
+        if reason is not None:
+            raise DataError(f"{system.name} cannot be judged beside {systems[0].name}: {reason}")
+    return systems
 
 
 def judged_test_set(system: System) -> Segments:
@@ -99,8 +99,10 @@ def _read_other_system(first: Segments, file: Path) -> Segments:
 
 
 def _read_files(files: Mapping[str, Path], source: Path, references: Sequence[Path]) -> list[System]:
-    named = {f"reference {number}": file for number, file in enumerate(references, 1)}
-    lines = read_given_files({**{f"system {name}": file for name, file in files.items()}, **named, "source": source})
-    columns = [lines[name] for name in named]
+    reference_files = {f"reference {number}": file for number, file in enumerate(references, 1)}
+    lines = read_given_files(
+        {**{f"system {name}": file for name, file in files.items()}, **reference_files, "source": source}
+    )
+    columns = [lines[name] for name in reference_files]
     test = source.name
     return [System(name, {test: Segments(test, lines["source"], lines[f"system {name}"], columns)}) for name in files]

@@ -52,8 +52,8 @@ class CohenKappa:
 def values_by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[JudgedUnit, float]]:
     """The value that each judge gave to each unit."""
     table: dict[str, dict[JudgedUnit, float]] = {}
-    for each in judgments:
-        table.setdefault(each.judge, {})[each.segment, each.system] = each.value
+    for judgment in judgments:
+        table.setdefault(judgment.judge, {})[judgment.segment, judgment.system] = judgment.value
     return table
 
 
@@ -64,15 +64,17 @@ def estimate_alpha(judgments: Sequence[Judgment], level: MeasurementLevel) -> Kr
     library gigabytes (units times values squared), are computed by sums of squares, with the same result.
     """
     units: dict[JudgedUnit, list[float]] = {}
-    for each in judgments:
-        units.setdefault((each.segment, each.system), []).append(each.value)
+    for judgment in judgments:
+        units.setdefault((judgment.segment, judgment.system), []).append(judgment.value)
     pairable = {unit: values for unit, values in units.items() if len(values) > 1}
     values = list(pairable.values())
-    again = partial(bootstrap_alphas, units=values, level=level)
-    found = estimate_interval(_krippendorff_alpha(values, level), list(pairable), again, _disagreement_masks(values))
+    resample = partial(bootstrap_alphas, units=values, level=level)
+    estimate = estimate_interval(
+        _krippendorff_alpha(values, level), list(pairable), resample, _disagreement_masks(values)
+    )
     num_values = sum(map(len, values))
     return KrippendorffAlpha(
-        found.value, found.low, found.high, level, len(values), num_values, found.no_interval_reason
+        estimate.value, estimate.low, estimate.high, level, len(values), num_values, estimate.no_interval_reason
     )
 
 
@@ -80,8 +82,8 @@ def _disagreement_masks(units: Sequence[Sequence[float]]) -> dict[str, list[list
     """Which units have another value than the commonest of all, and where judges differ."""
     flags = differ_from_mode([value for values in units for value in values])
     ends = list(accumulate(map(len, units), initial=0))
-    varied = [any(flags[start:end]) for start, end in pairwise(ends)]
-    return {TOO_ALIKE_REASON: [varied], TOO_AGREED_REASON: [[len(set(values)) > 1 for values in units]]}
+    unit_flags = [any(flags[start:end]) for start, end in pairwise(ends)]
+    return {TOO_ALIKE_REASON: [unit_flags], TOO_AGREED_REASON: [[len(set(values)) > 1 for values in units]]}
 
 
 def _krippendorff_alpha(units: Sequence[Sequence[float]], level: MeasurementLevel) -> float | None:
@@ -99,10 +101,10 @@ def _interval_alpha(units: Sequence[Sequence[float]]) -> float:
 
     The m values of a unit have Σ_ij (x_i − x_j)² = 2 m S_u, and all n values 2 n S.
     """
-    everything = np.concatenate([np.asarray(values, dtype=np.float64) for values in units])
-    num, whole = everything.size, float(((everything - everything.mean()) ** 2).sum())
-    within = sum(len(values) * float(np.var(values)) * len(values) / (len(values) - 1) for values in units)
-    return 1 - (num - 1) / (num * whole) * within
+    all_values = np.concatenate([np.asarray(values, dtype=np.float64) for values in units])
+    num, total_squares = all_values.size, float(((all_values - all_values.mean()) ** 2).sum())
+    weighted_squares = sum(len(values) * float(np.var(values)) * len(values) / (len(values) - 1) for values in units)
+    return 1 - (num - 1) / (num * total_squares) * weighted_squares
 
 
 def bootstrap_alphas(counts: Array, units: Sequence[Sequence[float]], level: MeasurementLevel) -> Array:
@@ -116,15 +118,15 @@ def bootstrap_alphas(counts: Array, units: Sequence[Sequence[float]], level: Mea
     domain = sorted({value for values in units for value in values})
     table = np.array([[list(values).count(each) for each in domain] for values in units], dtype=np.float64)
     pairs = table[:, :, None] * table[:, None, :] / (table.sum(1) - 1)[:, None, None]
-    together = np.tensordot(counts, pairs, 1)  # (D, V, V); δ_cc is 0
+    coincidences = np.tensordot(counts, pairs, 1)  # (D, V, V); δ_cc is 0
     totals = counts @ table
     if level == "nominal":
-        delta = np.broadcast_to(1 - np.eye(len(domain)), together.shape)
+        delta = np.broadcast_to(1 - np.eye(len(domain)), coincidences.shape)
     else:  # the values between two, themselves by half, squared
         ranks = totals.cumsum(1) - totals / 2
         delta = (ranks[:, :, None] - ranks[:, None, :]) ** 2
     expected = np.einsum("dck,dc,dk->d", delta, totals, totals)
-    return 1 - _safe_divide((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
+    return 1 - _safe_divide((totals.sum(1) - 1) * (delta * coincidences).sum((1, 2)), expected)
 
 
 def _bootstrap_interval_alphas(counts: Array, units: Sequence[Sequence[float]]) -> Array:
@@ -132,9 +134,11 @@ def _bootstrap_interval_alphas(counts: Array, units: Sequence[Sequence[float]]) 
     middle = float(np.mean([value for values in units for value in values]))
     rows = [np.asarray(values, dtype=np.float64) - middle for values in units]
     per_unit = [(x.size, x.sum(), x @ x, ((x - x.mean()) ** 2).sum() * x.size / (x.size - 1)) for x in rows]
-    num, sums, squares, within = (counts @ np.array(per_unit)).T
-    whole = squares - sums**2 / num
-    return 1 - _safe_divide((num - 1) * within, num * np.where(whole > _MIN_SUM_OF_SQUARES * squares, whole, 0))
+    num, sums, squares, weighted_squares = (counts @ np.array(per_unit)).T
+    total_squares = squares - sums**2 / num
+    return 1 - _safe_divide(
+        (num - 1) * weighted_squares, num * np.where(total_squares > _MIN_SUM_OF_SQUARES * squares, total_squares, 0)
+    )
 
 
 def _safe_divide(numerator: Array, denominator: Array) -> Array:
@@ -164,41 +168,51 @@ def bootstrap_kappas(counts: Array, first: Sequence[float], second: Sequence[flo
     """Cohen's kappa (D,) of draws that hold each of U units as often as `counts` (D, U) says; nan: not defined."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     num = np.maximum(counts.sum(1), 1)
-    observed = counts @ _squared_disagreement(x - y, level) / num
+    disagreement = counts @ _squared_disagreement(x - y, level) / num
     if level == "nominal":
         shares = [(counts @ (x == value) / num, counts @ (y == value) / num) for value in np.union1d(x, y)]
         expected = counts.sum(1) / num - np.sum([p * q for p, q in shares], axis=0)
     else:  # E (x − y)² of independent x and y
         x, y = x - x.mean(), y - x.mean()
         expected = (counts @ x**2 + counts @ y**2) / num - 2 * (counts @ x / num) * (counts @ y / num)
-    return 1 - _safe_divide(observed, np.where(expected > _MIN_SUM_OF_SQUARES * (x @ x + y @ y), expected, 0))
+    return 1 - _safe_divide(disagreement, np.where(expected > _MIN_SUM_OF_SQUARES * (x @ x + y @ y), expected, 0))
 
 
 def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> tuple[list[CohenKappa], Estimate]:
     """Cohen's kappa of every two judges that have a unit in common, and the mean of those that are defined."""
     table = values_by_judge(judgments)
     units = list(dict.fromkeys(unit for given in table.values() for unit in given))
-    place = {unit: i for i, unit in enumerate(units)}
-    found: list[CohenKappa] = []
+    positions = {unit: i for i, unit in enumerate(units)}
+    kappas: list[CohenKappa] = []
     of_draws: list[Callable[[Array], Array]] = []
-    for one, other in combinations(table, 2):
-        both = [unit for unit in table[one] if unit in table[other]]
-        if both:
-            first, second = [table[one][unit] for unit in both], [table[other][unit] for unit in both]
-            again = partial(bootstrap_kappas, first=first, second=second, level=level)
-            value, differing = (
+    for name, other_name in combinations(table, 2):
+        shared_units = [unit for unit in table[name] if unit in table[other_name]]
+        if shared_units:
+            first, second = (
+                [table[name][unit] for unit in shared_units],
+                [table[other_name][unit] for unit in shared_units],
+            )
+            resample = partial(bootstrap_kappas, first=first, second=second, level=level)
+            value, masks = (
                 cohen_kappa(first, second, level),
                 _disagreement_masks(list(zip(first, second, strict=True))),
             )
-            each = estimate_interval(value, both, again, differing)
-            found.append(CohenKappa((one, other), each.value, each.low, each.high, len(both), each.no_interval_reason))
-            of_draws.append(partial(_bootstrap_unit_subset, [place[unit] for unit in both], again))
-    values = [each.value for each in found if each.value is not None]
+            estimate = estimate_interval(value, shared_units, resample, masks)
+            kappas.append(
+                CohenKappa(
+                    (name, other_name),
+                    estimate.value,
+                    estimate.low,
+                    estimate.high,
+                    len(shared_units),
+                    estimate.no_interval_reason,
+                )
+            )
+            of_draws.append(partial(_bootstrap_unit_subset, [positions[unit] for unit in shared_units], resample))
+    values = [each.value for each in kappas if each.value is not None]
     mean = fmean(values) if values else None
-    differing = _disagreement_masks([[given[unit] for given in table.values() if unit in given] for unit in units])
-    return found, estimate_interval(
-        mean, units, lambda counts: _nan_mean([each(counts) for each in of_draws]), differing
-    )
+    masks = _disagreement_masks([[given[unit] for given in table.values() if unit in given] for unit in units])
+    return kappas, estimate_interval(mean, units, lambda counts: _nan_mean([each(counts) for each in of_draws]), masks)
 
 
 def _bootstrap_unit_subset(

@@ -67,14 +67,14 @@ def judge_verdicts(stats_of_judges: Sequence[JudgeStats], judgments: Sequence[Ju
     others would lower everyone's.
     """
     reasons: dict[str, list[str]] = {}
-    for each in stats_of_judges:
-        found = (
-            _failed_checks_reason(each),
-            _inconsistent_repeats_reason(each, stats_of_judges),
-            _same_answer_reason(each),
-            _too_fast_reason(each, stats_of_judges),
+    for stats in stats_of_judges:
+        checks = (
+            _failed_checks_reason(stats),
+            _inconsistent_repeats_reason(stats, stats_of_judges),
+            _same_answer_reason(stats),
+            _too_fast_reason(stats, stats_of_judges),
         )
-        reasons[each.judge] = [reason for reason in found if reason]
+        reasons[stats.judge] = [reason for reason in checks if reason]
     table = values_by_judge(
         z_scores(judgments)[0]
     )  # so that nobody weighs more among the others for using the whole scale
@@ -82,11 +82,13 @@ def judge_verdicts(stats_of_judges: Sequence[JudgeStats], judgments: Sequence[Ju
         judge, reason = worst
         reasons[judge].append(reason)
     trusted = {judge: values for judge, values in table.items() if not reasons.get(judge)}
-    told = []
-    for each in stats_of_judges:
-        own, others = pair_with_means_of_other_judges(table.get(each.judge, {}), trusted, each.judge)
-        told.append(CarelessnessVerdict(each, pearson(own, others), len(own), reasons[each.judge]))
-    return told
+    verdicts = []
+    for stats in stats_of_judges:
+        judge_values, other_means = pair_with_means_of_other_judges(table.get(stats.judge, {}), trusted, stats.judge)
+        verdicts.append(
+            CarelessnessVerdict(stats, pearson(judge_values, other_means), len(judge_values), reasons[stats.judge])
+        )
+    return verdicts
 
 
 def _find_outlier_judge(
@@ -95,15 +97,15 @@ def _find_outlier_judge(
     """The judge, of those not yet named, with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
     pairs = {judge: pair_with_means_of_other_judges(table[judge], trusted, judge) for judge in trusted}
-    enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_CORRELATED_UNITS}
-    found = {judge: r for judge, pair in enough.items() if (r := pearson(*pair)) is not None}
-    if len(found) < 3:
+    comparable = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_CORRELATED_UNITS}
+    correlations = {judge: r for judge, pair in comparable.items() if (r := pearson(*pair)) is not None}
+    if len(correlations) < 3:
         return None
-    judge, typical = min(found, key=lambda name: found[name]), median(found.values())
-    r, num = found[judge], len(pairs[judge][0])
+    judge, typical = min(correlations, key=lambda name: correlations[name]), median(correlations.values())
+    r, num = correlations[judge], len(pairs[judge][0])
     # Fisher's z: atanh r is normal with deviation 1 / √(n − 3)
-    above = float(norm.ppf(1 - SIGNIFICANCE_LEVEL / len(found))) / math.sqrt(num - 3)
-    high = math.tanh(math.atanh(min(max(r, -1 + 1e-12), 1 - 1e-12)) + above)
+    margin = float(norm.ppf(1 - SIGNIFICANCE_LEVEL / len(correlations))) / math.sqrt(num - 3)
+    high = math.tanh(math.atanh(min(max(r, -1 + 1e-12), 1 - 1e-12)) + margin)
     if typical <= 0 or r >= typical / 2 or high >= typical:
         return None
     return judge, f"correlation {r:.2f} with the other judges (median {typical:.2f})"
@@ -115,10 +117,10 @@ def pair_with_means_of_other_judges(
     """A judge's values and the means of the others in `table`, over the units that the judge and another one have."""
     values, means = [], []
     for unit, value in judge_values.items():
-        given = [theirs[unit] for name, theirs in table.items() if name != judge and unit in theirs]
-        if given:
+        other_values = [theirs[unit] for name, theirs in table.items() if name != judge and unit in theirs]
+        if other_values:
             values.append(value)
-            means.append(math.fsum(given) / len(given))
+            means.append(math.fsum(other_values) / len(other_values))
     return values, means
 
 
@@ -131,15 +133,15 @@ def _failed_checks_reason(judge_stats: JudgeStats) -> str | None:
 
 def _inconsistent_repeats_reason(judge_stats: JudgeStats, stats_of_judges: Sequence[JudgeStats]) -> str | None:
     """Fisher's exact test: does this judge repeat answers less often than all others together?"""
-    others = [alike for each in stats_of_judges if each is not judge_stats for alike in each.repeats]
-    own = list(judge_stats.repeats)
-    if not own or not others:
+    other_repeats = [alike for each in stats_of_judges if each is not judge_stats for alike in each.repeats]
+    repeats = list(judge_stats.repeats)
+    if not repeats or not other_repeats:
         return None
-    table = [[own.count(True), own.count(False)], [others.count(True), others.count(False)]]
+    table = [[repeats.count(True), repeats.count(False)], [other_repeats.count(True), other_repeats.count(False)]]
     if fisher_exact(table, alternative="less").pvalue >= SIGNIFICANCE_LEVEL / len(stats_of_judges):
         return None
-    rate = 100 * others.count(True) / len(others)
-    return f"answered {own.count(True)} of {len(own)} repeated questions alike (the others {rate:.0f} %)"
+    rate = 100 * other_repeats.count(True) / len(other_repeats)
+    return f"answered {repeats.count(True)} of {len(repeats)} repeated questions alike (the others {rate:.0f} %)"
 
 
 def _same_answer_reason(judge_stats: JudgeStats) -> str | None:
@@ -150,10 +152,10 @@ def _same_answer_reason(judge_stats: JudgeStats) -> str | None:
 
 
 def _too_fast_reason(judge_stats: JudgeStats, stats_of_judges: Sequence[JudgeStats]) -> str | None:
-    own = judge_stats.median_seconds
-    others = [
+    seconds = judge_stats.median_seconds
+    other_seconds = [
         each.median_seconds for each in stats_of_judges if each is not judge_stats and each.median_seconds is not None
     ]
-    if own is None or len(others) < 2 or own >= MIN_MEDIAN_TIME_RATIO * median(others):
+    if seconds is None or len(other_seconds) < 2 or seconds >= MIN_MEDIAN_TIME_RATIO * median(other_seconds):
         return None
-    return f"took {own:.1f} s an item (the median of the others {median(others):.1f} s)"
+    return f"took {seconds:.1f} s an item (the median of the others {median(other_seconds):.1f} s)"

@@ -61,8 +61,8 @@ def bootstrap_kendall_taus(counts: Array, x: Array, y: Array) -> Array:
     than MAX_PAIRWISE_UNITS values, whose squares take long, one draw after another.
     """
     if len(x) > MAX_PAIRWISE_UNITS:
-        drawn = (np.repeat(np.arange(len(x)), each.astype(int)) for each in counts)
-        return np.array([kendall(x[some].tolist(), y[some].tolist()) for some in drawn], dtype=np.float64)
+        index_draws = (np.repeat(np.arange(len(x)), each.astype(int)) for each in counts)
+        return np.array([kendall(x[some].tolist(), y[some].tolist()) for some in index_draws], dtype=np.float64)
     s, t = np.sign(np.subtract.outer(x, x)), np.sign(np.subtract.outer(y, y))
     agree, by_x, by_y = ((counts @ signs * counts).sum(1) for signs in (s * t, s * s, t * t))
     return _safe_divide(agree, np.sqrt(by_x * by_y))
@@ -104,11 +104,11 @@ def correlate_units(
 ) -> Estimate:
     """A coefficient over the units that both sides have, and the percentiles of it over draws of whole segments."""
     units = [unit for unit in x if unit in y]
-    given, beside = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
-    value = coefficient.plain(given.tolist(), beside.tolist())
-    differing = {TOO_ALIKE_REASON: [differ_from_mode(round_to_digits(side.tolist())) for side in (given, beside)]}
+    x_values, y_values = np.array([x[unit] for unit in units]), np.array([y[unit] for unit in units])
+    value = coefficient.plain(x_values.tolist(), y_values.tolist())
+    masks = {TOO_ALIKE_REASON: [differ_from_mode(round_to_digits(side.tolist())) for side in (x_values, y_values)]}
     return estimate_interval(
-        value, units, lambda counts: coefficient.of_draws(counts, given, beside), differing, num_draws
+        value, units, lambda counts: coefficient.of_draws(counts, x_values, y_values), masks, num_draws
     )
 
 
@@ -134,30 +134,30 @@ def metric_scores(
     """
     units = list(texts)
     segments = list(dict.fromkeys(segment for segment, _ in units))
-    place = {segment: row for row, segment in enumerate(segments)}
-    wanted = reference_columns([references[segment] for segment in segments])
+    positions = {segment: row for row, segment in enumerate(segments)}
+    columns = reference_columns([references[segment] for segment in segments])
     by_unit: dict[JudgedUnit, float] = {}
     by_system: dict[str, float] = {}
     for system in dict.fromkeys(system for _, system in units):
-        own = [unit for unit in units if unit[1] == system]
+        system_units = [unit for unit in units if unit[1] == system]
         # of all segments, whether or not the system's texts were judged there
         hypotheses = [texts.get((segment, system), "") for segment in segments]
-        (counted,) = segment_statistics(metric, [hypotheses], wanted, config)
-        rows = counted.rows[[place[segment] for segment, _ in own]]
-        sign = 1 if counted.higher_is_better else -1
-        values: Sequence[float] = counted.score(rows).tolist()
+        (statistics,) = segment_statistics(metric, [hypotheses], columns, config)
+        rows = statistics.rows[[positions[segment] for segment, _ in system_units]]
+        sign = 1 if statistics.higher_is_better else -1
+        values: Sequence[float] = statistics.score(rows).tolist()
         if metric == "bleu":
             bleu = make_bleu(config, effective_order=True)
             values = [
                 bleu.sentence_score(texts[segment, system], drop_blank_references(references[segment])).score
-                for segment, _ in own
+                for segment, _ in system_units
             ]
-        by_unit |= {unit: sign * value for unit, value in zip(own, values, strict=True)}
-        by_system[system] = sign * float(counted.score(rows.sum(0)))
-    if counted.sacrebleu is not None:
-        signature = counted.sacrebleu.get_signature().format()
+        by_unit |= {unit: sign * value for unit, value in zip(system_units, values, strict=True)}
+        by_system[system] = sign * float(statistics.score(rows.sum(0)))
+    if statistics.sacrebleu is not None:
+        signature = statistics.sacrebleu.get_signature().format()
     else:  # it depends on the config and the references alone
-        signature = METRIC_FUNCTIONS[metric]([""] * len(segments), wanted, config).signature
+        signature = METRIC_FUNCTIONS[metric]([""] * len(segments), columns, config).signature
     return MetricScores(signature, by_unit, by_system)
 
 
@@ -187,7 +187,7 @@ def correlate_metric(
     num_draws: int = NUM_DRAWS,
 ) -> MetricCorrelation:
     """One metric beside what judges said of units and of systems, more being better."""
-    both = [unit for unit in human if unit in scores.by_unit]
+    shared_units = [unit for unit in human if unit in scores.by_unit]
     systems = [system for system in human_systems if system in scores.by_system]
     x, y = [human_systems[each] for each in systems], [scores.by_system[each] for each in systems]
     return MetricCorrelation(
@@ -195,8 +195,8 @@ def correlate_metric(
         scores.signature,
         correlate_units(KENDALL, human, scores.by_unit, num_draws),
         correlate_units(PEARSON, human, scores.by_unit, num_draws),
-        len(both),
-        len({segment for segment, _ in both}),
+        len(shared_units),
+        len({segment for segment, _ in shared_units}),
         kendall(x, y),
         pearson(x, y),
         len(systems),

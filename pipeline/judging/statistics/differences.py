@@ -56,29 +56,38 @@ def difference_tests(
 
     min_unpaired_segments: segments of each of two systems, if not shared, that an interval of the difference needs.
     """
-    rated, found = segment_means(judgments), []
-    for first, second in combinations([system for system in systems if system in rated], 2):
-        mine, theirs = rated[first], rated[second]
-        shared = len(mine.keys() & theirs.keys())
-        is_paired = shared and shared >= MIN_SHARED_SEGMENT_RATIO * min(len(mine), len(theirs))
-        test, fewest = (paired_test, MIN_DIFFERENCES) if is_paired else (unpaired_test, min_unpaired_segments)
-        found.append(test(first, mine, second, theirs, fewest))
-    corrected = holm_correction([test.p for test in found])
-    return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
+    means, tests = segment_means(judgments), []
+    for first, second in combinations([system for system in systems if system in means], 2):
+        first_means, second_means = means[first], means[second]
+        shared = len(first_means.keys() & second_means.keys())
+        is_paired = shared and shared >= MIN_SHARED_SEGMENT_RATIO * min(len(first_means), len(second_means))
+        test, min_segments = (paired_test, MIN_DIFFERENCES) if is_paired else (unpaired_test, min_unpaired_segments)
+        tests.append(test(first, first_means, second, second_means, min_segments))
+    p_values = holm_correction([test.p for test in tests])
+    return [replace(test, p_holm=p) for test, p in zip(tests, p_values, strict=True)]
 
 
 def paired_test(
     first: str, first_means: Mapping[str, float], second: str, second_means: Mapping[str, float], min_segments: int
 ) -> DifferenceTest:
     """Over the segments that both systems have; the interval is Student's, of the differences."""
-    both = [segment for segment in first_means if segment in second_means]
-    a, b = [first_means[segment] for segment in both], [second_means[segment] for segment in both]
+    segments = [segment for segment in first_means if segment in second_means]
+    a, b = [first_means[segment] for segment in segments], [second_means[segment] for segment in segments]
     versus = compare_systems([statistics_of(b), statistics_of(a)])[1].versus
     p = 1.0 if versus is None else versus.p  # None of one segment: to swap it changes nothing
-    found = estimate_mean([x - y for x, y in zip(a, b, strict=True)], min_segments)
-    ends = found.low, found.high
+    estimate = estimate_mean([x - y for x, y in zip(a, b, strict=True)], min_segments)
+    ends = estimate.low, estimate.high
     return DifferenceTest(
-        first, second, True, found.value, *ends, len(both), len(both), p, p, no_interval_reason=found.no_interval_reason
+        first,
+        second,
+        True,
+        estimate.value,
+        *ends,
+        len(segments),
+        len(segments),
+        p,
+        p,
+        no_interval_reason=estimate.no_interval_reason,
     )
 
 
@@ -108,12 +117,12 @@ def welch_interval(a: Sequence[float], b: Sequence[float], min_segments: int) ->
 def permutation_p_value(a: Sequence[float], b: Sequence[float]) -> float:
     """How often groups of these sizes, dealt out anew, have means as far apart: (count + 1) / (trials + 1)."""
     values, size = np.array([*a, *b]), len(a)
-    far = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
+    threshold = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
     random, total = np.random.default_rng(SEED), math.fsum(values)
     count = 0
     for _ in range(0, PERMUTATION_TRIALS, PERMUTATIONS_PER_BLOCK):
-        mine = random.permuted(np.tile(values, (PERMUTATIONS_PER_BLOCK, 1)), axis=1)[:, :size].sum(1)
-        count += int((np.abs(mine / size - (total - mine) / len(b)) >= far).sum())
+        group_sums = random.permuted(np.tile(values, (PERMUTATIONS_PER_BLOCK, 1)), axis=1)[:, :size].sum(1)
+        count += int((np.abs(group_sums / size - (total - group_sums) / len(b)) >= threshold).sum())
     return (count + 1) / (PERMUTATION_TRIALS + 1)
 
 
@@ -122,9 +131,9 @@ def rank_clusters(systems: Sequence[str], is_better: Callable[[str, str], bool])
 
     A new cluster begins where every system so far is significantly better than every system still to come, as at WMT.
     """
-    found, cluster = [], 1
-    for place in range(len(systems)):
-        if place and all(is_better(before, after) for before in systems[:place] for after in systems[place:]):
+    ranks, cluster = [], 1
+    for index in range(len(systems)):
+        if index and all(is_better(before, after) for before in systems[:index] for after in systems[index:]):
             cluster += 1
-        found.append(cluster)
-    return found
+        ranks.append(cluster)
+    return ranks

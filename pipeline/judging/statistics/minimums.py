@@ -29,8 +29,8 @@ ROUNDING_DIGITS = 12  # of a value by the largest one: what differs by less does
 
 def too_few_segments_problem(num_segments: int, min_segments: int) -> str | None:
     """Why so few segments give no interval."""
-    enough = num_segments >= min_segments
-    return None if enough else TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), min_segments)
+    is_enough = num_segments >= min_segments
+    return None if is_enough else TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), min_segments)
 
 
 def no_mean_interval_problem(values: Sequence[float], min_segments: int) -> str | None:

@@ -85,23 +85,23 @@ class SignTest:
 
 def preferences_from_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
     """The preferences that a choice of the best implies: each best one beats the others, and ties with another best."""
-    found = []
+    preferences = []
     for first, second in combinations(shown, 2):
         if first in best or second in best:
             wins = 0.5 * (1 + (first in best) - (second in best))
-            found.append(Preference(judge, segment, first, second, wins))
-    return found
+            preferences.append(Preference(judge, segment, first, second, wins))
+    return preferences
 
 
 def win_counts(preferences: Sequence[Preference], systems: Sequence[str]) -> tuple[list[str], Floats]:
     """Segments (N), and counts (N, K, K): how often judges preferred system i to j there, ties as half for each."""
     segments = list(dict.fromkeys(each.segment for each in preferences))
-    row, place = ({name: i for i, name in enumerate(names)} for names in (segments, systems))
+    row, column = ({name: i for i, name in enumerate(names)} for names in (segments, systems))
     counts = np.zeros((len(segments), len(systems), len(systems)))
-    for each in preferences:
-        i, j = place[each.first], place[each.second]
-        counts[row[each.segment], i, j] += each.wins
-        counts[row[each.segment], j, i] += 1 - each.wins
+    for preference in preferences:
+        i, j = column[preference.first], column[preference.second]
+        counts[row[preference.segment], i, j] += preference.wins
+        counts[row[preference.segment], j, i] += 1 - preference.wins
     return segments, counts
 
 
@@ -113,15 +113,15 @@ def bradley_terry(wins: Floats, prior: float = NUM_PRIOR_TIES) -> Floats:
     """
     num = wins.shape[-1]
     wins = wins + prior / 2 * (1 - np.eye(num))
-    met, won = wins + np.swapaxes(wins, -1, -2), wins.sum(-1)
+    comparisons, won = wins + np.swapaxes(wins, -1, -2), wins.sum(-1)
     logs = np.zeros(won.shape)
     for _ in range(MAX_ITERATIONS):
         s = np.exp(logs)
-        updated = np.log(won) - np.log((met / (s[..., :, None] + s[..., None, :])).sum(-1))
+        updated = np.log(won) - np.log((comparisons / (s[..., :, None] + s[..., None, :])).sum(-1))
         updated -= updated.mean(-1, keepdims=True)
-        moved = float(np.abs(updated - logs).max())
+        change = float(np.abs(updated - logs).max())
         logs = updated
-        if moved < LOG_STRENGTH_TOLERANCE:
+        if change < LOG_STRENGTH_TOLERANCE:
             break
     return logs
 
@@ -133,42 +133,42 @@ def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence
     low, high = [None] * len(systems), [None] * len(systems)
     problem = _interval_problem(counts, systems)
     if problem is None:
-        drawn = bootstrap_counts(len(segments), NUM_DRAWS)
-        again = bradley_terry(np.tensordot(drawn, counts, 1))
-        low, high = np.percentile(again, expanded_interval_percentiles(len(segments)), axis=0).tolist()
-    found = []
+        resamples = bootstrap_counts(len(segments), NUM_DRAWS)
+        resampled_values = bradley_terry(np.tensordot(resamples, counts, 1))
+        low, high = np.percentile(resampled_values, expanded_interval_percentiles(len(segments)), axis=0).tolist()
+    strengths = []
     for i, system in enumerate(systems):
-        own = [
+        wins = [
             each.wins if each.first == system else 1 - each.wins
             for each in preferences
             if system in (each.first, each.second)
         ]
-        won, tied, lost = (sum(win == wanted for win in own) for wanted in (1, 0.5, 0))
-        found.append(SystemStrength(system, float(values[i]), low[i], high[i], won, tied, lost, problem))
-    return sorted(found, key=lambda each: -each.value)
+        won, tied, lost = (sum(win == wanted for win in wins) for wanted in (1, 0.5, 0))
+        strengths.append(SystemStrength(system, float(values[i]), low[i], high[i], won, tied, lost, problem))
+    return sorted(strengths, key=lambda each: -each.value)
 
 
 def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
     """Why strengths have no intervals, by the counts (N, K, K); a tie is half won and half lost."""
     won, lost = counts.sum(2), counts.sum(1)
     sides = zip(systems, (won > 0).sum(0).tolist(), (lost > 0).sum(0).tolist(), strict=True)
-    found = [
+    problems = [
         ONE_SIDED_REASON.format(system, format_count(wins, "segment"), losses, MIN_VALUES_OFF_MODE)
         for system, wins, losses in sides
         if min(wins, losses) < MIN_VALUES_OFF_MODE
     ]
     for system, wins, losses in zip(systems, won.T, lost.T, strict=True):
-        met = wins + losses > 0
-        varied = sum(differ_from_mode(round_to_digits((wins[met] / (wins + losses)[met]).tolist())))
-        found += (
-            [SAME_SHARE_REASON.format(system, format_count(varied, "segment"), MIN_VALUES_OFF_MODE)]
-            if varied < MIN_VALUES_OFF_MODE
+        mask = wins + losses > 0
+        num_varied = sum(differ_from_mode(round_to_digits((wins[mask] / (wins + losses)[mask]).tolist())))
+        problems += (
+            [SAME_SHARE_REASON.format(system, format_count(num_varied, "segment"), MIN_VALUES_OFF_MODE)]
+            if num_varied < MIN_VALUES_OFF_MODE
             else []
         )
     bounded = len(connected_groups(counts.sum(0), systems, "strong")) > 1
     return (
         too_few_segments_problem(len(counts), MIN_SEGMENTS)
-        or next(iter(found), None)
+        or next(iter(problems), None)
         or (PRIOR_BOUND_MESSAGE if bounded else None)
     )
 
@@ -179,16 +179,16 @@ def sign_tests(preferences: Sequence[Preference], systems: Sequence[str]) -> lis
     Segments without a majority are left out of the test, as is usual.
     """
     _, counts = win_counts(preferences, systems)
-    found = []
+    tests = []
     for (i, first), (j, second) in combinations(enumerate(systems), 2):
-        met = counts[:, i, j] + counts[:, j, i] > 0
-        signs = np.sign(counts[met, i, j] - counts[met, j, i])
+        mask = counts[:, i, j] + counts[:, j, i] > 0
+        signs = np.sign(counts[mask, i, j] - counts[mask, j, i])
         won, tied, lost = (int((signs == wanted).sum()) for wanted in (1, 0, -1))
-        if met.any():
+        if mask.any():
             p = float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
-            found.append(SignTest(first, second, won, tied, lost, p, p))
-    corrected = holm_correction([test.p for test in found])
-    return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
+            tests.append(SignTest(first, second, won, tied, lost, p, p))
+    p_values = holm_correction([test.p for test in tests])
+    return [replace(test, p_holm=p) for test, p in zip(tests, p_values, strict=True)]
 
 
 def connected_groups(wins: Floats, systems: Sequence[str], connection: Literal["weak", "strong"]) -> list[list[str]]:
@@ -199,7 +199,7 @@ def connected_groups(wins: Floats, systems: Sequence[str], connection: Literal["
     have no end (Ford 1957).
     """
     _, numbers = connected_components(wins > 0, directed=True, connection=connection)
-    found: dict[int, list[str]] = {}
+    groups: dict[int, list[str]] = {}
     for system, number in zip(systems, numbers, strict=True):
-        found.setdefault(int(number), []).append(system)
-    return list(found.values())
+        groups.setdefault(int(number), []).append(system)
+    return list(groups.values())

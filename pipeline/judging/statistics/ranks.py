@@ -14,12 +14,12 @@ def significant_pairs(tests: Sequence[DifferenceTest] | Sequence[SignTest], sign
 
     sign: -1 on a scale of which the lower is the better.
     """
-    found = []
+    pairs = []
     for test in tests:
-        ahead = sign * test.difference if isinstance(test, DifferenceTest) else test.won - test.lost
-        if test.is_significant and ahead:
-            found.append((test.first, test.second) if ahead > 0 else (test.second, test.first))
-    return found
+        advantage = sign * test.difference if isinstance(test, DifferenceTest) else test.won - test.lost
+        if test.is_significant and advantage:
+            pairs.append((test.first, test.second) if advantage > 0 else (test.second, test.first))
+    return pairs
 
 
 def rank_clusters_by_pairs(order: Sequence[str], better: Sequence[tuple[str, str]]) -> list[int]:
@@ -32,8 +32,8 @@ def contradiction_messages(
 ) -> list[str]:
     """Warnings of significant tests that contradict the order of two systems, which then share a rank."""
     return [
-        f"{name}: {worse} stands before {one} by {by}, but {test} says that {one} is significantly better: "
+        f"{name}: {loser} stands before {winner} by {by}, but {test} says that {winner} is significantly better: "
         "treat the order of these two as inconclusive"
-        for one, worse in better
-        if order.index(worse) < order.index(one)
+        for winner, loser in better
+        if order.index(loser) < order.index(winner)
     ]

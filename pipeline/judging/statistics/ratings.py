@@ -85,8 +85,8 @@ def estimate_interval(
         problem = problem or too_few_differences_problem(num_apart, reason)
     if problem:
         return Estimate(value, no_interval_reason=problem)
-    place = {segment: i for i, segment in enumerate(segments)}
-    counts = bootstrap_counts(len(segments), num_draws)[:, [place[segment] for segment, _ in units]]
+    positions = {segment: i for i, segment in enumerate(segments)}
+    counts = bootstrap_counts(len(segments), num_draws)[:, [positions[segment] for segment, _ in units]]
     bootstrap_values = bootstrap_statistic(counts.astype(np.float64))
     bootstrap_values = bootstrap_values[~np.isnan(bootstrap_values)]
     if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING_TOLERANCE * np.abs(bootstrap_values).max():
@@ -101,18 +101,18 @@ def expanded_interval_percentiles(num_segments: int) -> tuple[float, float]:
     With n segments 100 Φ(− √(n / (n − 1)) t(n − 1)), so that the interval of a mean is about Student's: the expanded
     percentiles of Hesterberg 2015, "What Teachers Should Know About the Bootstrap".
     """
-    far = math.sqrt(num_segments / (num_segments - 1)) * float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, num_segments - 1))
-    return 100 * float(norm.cdf(-far)), 100 * float(norm.cdf(far))
+    quantile = math.sqrt(num_segments / (num_segments - 1)) * float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, num_segments - 1))
+    return 100 * float(norm.cdf(-quantile)), 100 * float(norm.cdf(quantile))
 
 
 def segment_means(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
     """For each system, in order of first appearance, the mean over the judges of each segment."""
-    given: dict[str, dict[str, list[float]]] = {}
-    for each in judgments:
-        given.setdefault(each.system, {}).setdefault(each.segment, []).append(each.value)
+    values_by_system: dict[str, dict[str, list[float]]] = {}
+    for judgment in judgments:
+        values_by_system.setdefault(judgment.system, {}).setdefault(judgment.segment, []).append(judgment.value)
     return {
         system: {segment: math.fsum(values) / len(values) for segment, values in segments.items()}
-        for system, segments in given.items()
+        for system, segments in values_by_system.items()
     }
 
 
@@ -149,17 +149,17 @@ def z_scores(judgments: Sequence[Judgment]) -> tuple[list[Judgment], list[str]]:
 
     A judge who gave one value only has no deviation: their ratings are left out.
     """
-    given: dict[str, list[float]] = {}
-    for each in judgments:
-        given.setdefault(each.judge, []).append(each.value)
+    values_by_judge: dict[str, list[float]] = {}
+    for judgment in judgments:
+        values_by_judge.setdefault(judgment.judge, []).append(judgment.value)
     scale = {
         judge: (math.fsum(values) / len(values), float(np.std(values, ddof=1)))
-        for judge, values in given.items()
+        for judge, values in values_by_judge.items()
         if values_vary(values)
     }
     scores = []
-    for each in judgments:
-        if each.judge in scale:
-            mean, deviation = scale[each.judge]
-            scores.append(replace(each, value=(each.value - mean) / deviation))
-    return scores, [judge for judge in given if judge not in scale]
+    for judgment in judgments:
+        if judgment.judge in scale:
+            mean, deviation = scale[judgment.judge]
+            scores.append(replace(judgment, value=(judgment.value - mean) / deviation))
+    return scores, [judge for judge in values_by_judge if judge not in scale]

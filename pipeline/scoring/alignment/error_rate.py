@@ -37,8 +37,8 @@ class LinkCounts:
             sure: S.
             possible: P, or those of it that are not sure.
         """
-        scored, certain = set(links), set(sure)
-        return cls(len(scored), len(certain), len(scored & certain), len(scored & (certain | set(possible))))
+        link_set, sure_set = set(links), set(sure)
+        return cls(len(link_set), len(sure_set), len(link_set & sure_set), len(link_set & (sure_set | set(possible))))
 
     def __add__(self, other: "LinkCounts") -> "LinkCounts":
         return LinkCounts(
@@ -50,13 +50,13 @@ class LinkCounts:
 
     def scores(self) -> dict[str, Score]:
         """AER, precision and recall in percent; of no links at all they are 0, and AER is 0 where none are wanted."""
-        found = {
+        shares = {
             "aer": 1 - _ratio(self.in_sure + self.in_possible, self.links + self.sure, empty=1.0),
             "precision": _ratio(self.in_possible, self.links),
             "recall": _ratio(self.in_sure, self.sure),
         }
-        return {name: Score(100 * value, ALIGNMENT_SIGNATURE) for name, value in found.items()}
+        return {name: Score(100 * value, ALIGNMENT_SIGNATURE) for name, value in shares.items()}
 
 
-def _ratio(part: int, whole: int, empty: float = 0.0) -> float:
-    return part / whole if whole else empty
+def _ratio(part: int, total: int, empty: float = 0.0) -> float:
+    return part / total if total else empty

@@ -29,9 +29,9 @@ def is_built_in(source: Path) -> bool:
 
 def read_built_in(name: str) -> tuple[list[SentencePair], list[GoldLinks]]:
     """Return the test sentences of a built-in corpus, and their links."""
-    known = list(registry.aligned_sentences(name))
-    pairs = [SentencePair(english, german) for english, german, _ in known]
-    return pairs, [GoldLinks(links.sure, links.possible) for _, _, links in known]
+    sentences = list(registry.aligned_sentences(name))
+    pairs = [SentencePair(english, german) for english, german, _ in sentences]
+    return pairs, [GoldLinks(links.sure, links.possible) for _, _, links in sentences]
 
 
 def is_dataset(source: Path) -> bool:
@@ -45,8 +45,8 @@ def read_dataset_pairs(folder: Path) -> Iterator[SentencePair]:
     Raises:
         DataError: the folder is no dataset of texts, or its pairs are of several directions.
     """
-    made = open_artifact(folder, "preprocess")
-    data = load_dataset(made.folder)
+    manifest = open_artifact(folder, "preprocess")
+    data = load_dataset(manifest.folder)
     if data.train.images is not None:
         raise DataError("its sources are images: words are aligned in texts", file=folder)
     directions = list(dict.fromkeys(each.name for each in data.directions.get("train", ())))
@@ -81,11 +81,11 @@ def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list
     links = list(read_gold_links(gold))
     if len(links) != len(pairs):
         raise DataError(f"has {len(links):,} lines, but {source} has {len(pairs):,}: give a line for each", file=gold)
-    if not any(some.possible for some in links):
+    if not any(pair_links.possible for pair_links in links):
         raise DataError("has no link, so that nothing can be compared with it", file=gold)
-    for line, (pair, some) in enumerate(zip(pairs, links, strict=True), 1):
+    for line, (pair, pair_links) in enumerate(zip(pairs, links, strict=True), 1):
         sizes = len(pair.source.split()), len(pair.target.split())
-        if (outside := outside_link(some, *sizes)) is not None:
+        if (outside := outside_link(pair_links, *sizes)) is not None:
             problem = outside_link_problem(outside, *sizes, from_one=is_counted_from_one(links))
             raise DataError(problem, file=gold, line=line)
     return pairs, links

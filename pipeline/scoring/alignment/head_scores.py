@@ -42,11 +42,11 @@ def score_heads(
     """
     counts = [LinkCounts() for _ in heads]
     for first in range(0, len(pairs), CHUNK_PAIRS):
-        some = slice(first, first + CHUNK_PAIRS)
-        for found, wanted in zip(aligner.align(pairs[some], heads, first + 1), gold[some], strict=True):
+        chunk = slice(first, first + CHUNK_PAIRS)
+        for head_links, gold_links in zip(aligner.align(pairs[chunk], heads, first + 1), gold[chunk], strict=True):
             counts = [
-                so_far + LinkCounts.from_links(links, wanted.sure, wanted.possible)
-                for so_far, links in zip(counts, found, strict=True)
+                so_far + LinkCounts.from_links(links, gold_links.sure, gold_links.possible)
+                for so_far, links in zip(counts, head_links, strict=True)
             ]
-    scored = [HeadScores(head, total.scores()) for head, total in zip(heads, counts, strict=True)]
-    return sorted(scored, key=lambda each: each.scores["aer"].score)
+    head_scores = [HeadScores(head, total.scores()) for head, total in zip(heads, counts, strict=True)]
+    return sorted(head_scores, key=lambda each: each.scores["aer"].score)

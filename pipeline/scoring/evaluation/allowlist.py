@@ -96,10 +96,10 @@ def _allowed_fingerprints() -> list[str]:
         file = _allowlist_file()
         if os.lstat(file).st_uid != os.geteuid():
             return []
-        known = json.loads(read_bounded_file(file))
+        fingerprints = json.loads(read_bounded_file(file))
     except (OSError, ValueError, RecursionError, RuntimeError, DataError):
         return []
-    return [each for each in known if isinstance(each, str)] if isinstance(known, list) else []
+    return [each for each in fingerprints if isinstance(each, str)] if isinstance(fingerprints, list) else []
 
 
 def _add_fingerprint(fingerprint: str) -> None:
@@ -107,12 +107,12 @@ def _add_fingerprint(fingerprint: str) -> None:
     with suppress(OSError, RuntimeError):
         file = _allowlist_file()
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        known = dict.fromkeys([*_allowed_fingerprints(), fingerprint])
+        fingerprints = dict.fromkeys([*_allowed_fingerprints(), fingerprint])
         draft = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             with open(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(list(known)[-MAX_ALLOWED_ARTIFACTS:], stream)
+                json.dump(list(fingerprints)[-MAX_ALLOWED_ARTIFACTS:], stream)
             os.replace(draft, file)
         finally:
             draft.unlink(missing_ok=True)

@@ -64,7 +64,7 @@ def evaluate_segments(
     """
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
     config = _choose_bleu_tokenizer(config, segments, reporter)
-    without = inapplicable_metrics(hypotheses, references, config)
+    skip_reasons = inapplicable_metrics(hypotheses, references, config)
     if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
         reporter.warn(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
@@ -72,19 +72,19 @@ def evaluate_segments(
         )
     for warning in (*_reference_warnings(references, config), *hypothesis_warnings(hypotheses, references[0])):
         reporter.warn(f"{segments.name}: {warning}")
-    if ENTITY_F1 in config.metrics and ENTITY_F1 not in without:
+    if ENTITY_F1 in config.metrics and ENTITY_F1 not in skip_reasons:
         warning_of_tags = unknown_tags_warning(hypotheses, config)
         if warning_of_tags is not None:
             reporter.warn(f"{segments.name}: {warning_of_tags}")
     if has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
-    names = [name for name in config.metrics if name in METRIC_FUNCTIONS and name not in without]
+    names = [name for name in config.metrics if name in METRIC_FUNCTIONS and name not in skip_reasons]
     texts, lengths, worst = segments.source_texts, list[LengthBin](), list[SampleSegment]()
     with reporter.bar(f"scoring {segments.name}", len(names) + 2 * with_details, "parts") as bar:
-        scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name), without)
+        scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name), skip_reasons)
         if with_details:
             length_texts = references[0] if texts is None else texts
-            lengths = breakdown_by_length(length_texts, hypotheses, references, config, without)
+            lengths = breakdown_by_length(length_texts, hypotheses, references, config, skip_reasons)
             bar.advance(1, "lengths")
             worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
             bar.advance(1, "samples")
@@ -98,7 +98,7 @@ def evaluate_segments(
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples * with_details, seed, config=config),
         terminal_samples=random_samples(sources, hypotheses, references, NUM_SAMPLES, seed, config=config),
-        missing={**without, **without_sources, **(missing_reasons or {})},
+        missing={**skip_reasons, **without_sources, **(missing_reasons or {})},
         labels=label_scores(hypotheses, references, config) if has_label_metrics(config) else None,
         entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
         summaries=summaries,
@@ -119,8 +119,8 @@ def _summary_statistics_and_scores(
     if sources is None:
         return {}, {}, dict.fromkeys(metric_names, NO_SOURCES_REASON)
     sides = {"hypotheses": segments.hypotheses, "references": segments.references[0]}
-    found = {side: summary_statistics(sources, texts) for side, texts in sides.items()}
-    return found, *summary_scores(metric_names, found["hypotheses"])
+    statistics = {side: summary_statistics(sources, texts) for side, texts in sides.items()}
+    return statistics, *summary_scores(metric_names, statistics["hypotheses"])
 
 
 def _reference_warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
@@ -130,8 +130,8 @@ def _reference_warnings(references: Sequence[Sequence[str]], config: EvaluationC
     if not (count := num_blank_segments(references)):
         return []
     blank = format_share(count, len(references[0]), "segment", "has", "have")
-    said = f"{blank} a blank reference, of which only a blank output is right"
-    return [f"{said}; remove those whose reference is missing"]
+    problem = f"{blank} a blank reference, of which only a blank output is right"
+    return [f"{problem}; remove those whose reference is missing"]
 
 
 def _choose_bleu_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Reporter) -> EvaluationConfig:

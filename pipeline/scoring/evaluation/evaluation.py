@@ -73,8 +73,8 @@ class Evaluation:
 
         def extend_metric_signatures(scores: Mapping[str, Score]) -> dict[str, Score]:
             return {
-                name: each if name in excluded_metrics else replace(each, signature=f"{each.signature}|{addition}")
-                for name, each in scores.items()
+                name: score if name in excluded_metrics else replace(score, signature=f"{score.signature}|{addition}")
+                for name, score in scores.items()
             }
 
         lengths = [replace(group, scores=extend_metric_signatures(group.scores)) for group in self.lengths]

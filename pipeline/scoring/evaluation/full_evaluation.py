@@ -82,9 +82,11 @@ def evaluate_with_model(
             from tfm.pipeline.scoring.perplexity import perplexity
 
             images = segments.images
-            read = segments.sources if images is None else images.with_image_transform(loaded.require_image_transform())
+            inputs = (
+                segments.sources if images is None else images.with_image_transform(loaded.require_image_transform())
+            )
             of_model, likelihoods = perplexity(
-                loaded, read, segments.references, reporter=reporter, directions=segments.directions
+                loaded, inputs, segments.references, reporter=reporter, directions=segments.directions
             )
             extra |= of_model
         elif wants_perplexity:

@@ -19,21 +19,28 @@ def identifier_warning(hypotheses: Sequence[str], references: Sequence[str]) -> 
     """
     if len(references) < MIN_LINES_JUDGED:
         return None
-    for place, pattern in NAMES_BY_PLACE.items():
-        given, wanted = (_line_names(lines, pattern) for lines in (hypotheses, references))
-        if wanted is None or given is None or {*given} != {*wanted} or len({*wanted}) < len(wanted):
+    for position, pattern in NAMES_BY_PLACE.items():
+        names, reference_names = (_line_names(lines, pattern) for lines in (hypotheses, references))
+        if (
+            reference_names is None
+            or names is None
+            or {*names} != {*reference_names}
+            or len({*reference_names}) < len(reference_names)
+        ):
             continue
-        each = f"each line {place} a name ({wanted[0]:.40}), which counts as a word"
-        if given != wanted:
-            return f"{each}, and the hypotheses are in another order than the references: sort both, and cut the names"
-        return f"{each}: cut it from both files"
+        problem = f"each line {position} a name ({reference_names[0]:.40}), which counts as a word"
+        if names != reference_names:
+            return (
+                f"{problem}, and the hypotheses are in another order than the references: sort both, and cut the names"
+            )
+        return f"{problem}: cut it from both files"
     return None
 
 
 def _line_names(lines: Sequence[str], pattern: re.Pattern[str]) -> list[str] | None:
-    found = []
+    names = []
     for line in lines:
         if (match := pattern.fullmatch(line)) is None:
             return None
-        found.append(match[1])
-    return found
+        names.append(match[1])
+    return names

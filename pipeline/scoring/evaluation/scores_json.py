@@ -22,8 +22,8 @@ from tfm.pipeline.scoring.summaries import SummaryStatistics
 
 def evaluations_as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     """The content of scores.json: the first evaluation at the top, the rest by name under "others"."""
-    first, *others = [evaluation_entry(evaluation) for evaluation in evaluations]
-    content = {**first, "others": {other["split"]: other for other in others}}
+    first, *other_entries = [evaluation_entry(evaluation) for evaluation in evaluations]
+    content = {**first, "others": {other["split"]: other for other in other_entries}}
     means = {name: _metrics_json(scores) for name, scores in mean_scores_by_group(evaluations).items()}
     return content if not means else {**content, "means": means}
 
@@ -159,12 +159,12 @@ def _sample_json(sample: SampleSegment) -> dict[str, Any]:
 
 def _metrics_json(scores: Mapping[str, Score]) -> dict[str, dict[str, float | str | None]]:
     """Numbers with signatures, and an F-score's recall and precision. JSON knows no infinity: it is written as null."""
-    found: dict[str, dict[str, float | str | None]] = {}
+    entries: dict[str, dict[str, float | str | None]] = {}
     for name, score in scores.items():
-        found[name] = {"score": score.score if math.isfinite(score.score) else None, "signature": score.signature}
+        entries[name] = {"score": score.score if math.isfinite(score.score) else None, "signature": score.signature}
         if score.recall is not None:
-            found[name] |= {"recall": score.recall, "precision": score.precision}
-    return found
+            entries[name] |= {"recall": score.recall, "precision": score.precision}
+    return entries
 
 
 def _parse_scores(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Score]:

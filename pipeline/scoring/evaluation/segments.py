@@ -50,8 +50,10 @@ class Segments:
     def split_by_direction(self) -> list["Segments"]:
         """The segments of each direction, called NAME.eng-deu; none if there are not several."""
         pairs = {each.name: each.language_pair for each in self.directions}
-        found = rows_by_direction(self.directions)
-        return [self._select_rows(rows.tolist(), pairs[name]) for name, rows in found.items()] if len(found) > 1 else []
+        groups = rows_by_direction(self.directions)
+        return (
+            [self._select_rows(rows.tolist(), pairs[name]) for name, rows in groups.items()] if len(groups) > 1 else []
+        )
 
     def _select_rows(self, rows: Sequence[int], pair: tuple[str, str]) -> "Segments":
         direction = Direction(*pair, len(rows))

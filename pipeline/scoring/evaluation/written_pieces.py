@@ -18,13 +18,15 @@ REMEDIES_BY_FORM: Mapping[re.Pattern[str], str] = {
 def written_pieces_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
     """A warning that a part of the hypotheses is no text; None if they are, or the references are of the same form."""
     for form, remedy in REMEDIES_BY_FORM.items():
-        given, wanted = (sum(form.search(line) is not None for line in lines) for lines in (hypotheses, references))
-        if given >= max(MIN_LINES, MIN_SHARE * len(hypotheses)) and 2 * wanted < given:
-            return f"{given:,} of {len(hypotheses):,} hypotheses {remedy}; the references do not"
+        count, reference_count = (
+            sum(form.search(line) is not None for line in lines) for lines in (hypotheses, references)
+        )
+        if count >= max(MIN_LINES, MIN_SHARE * len(hypotheses)) and 2 * reference_count < count:
+            return f"{count:,} of {len(hypotheses):,} hypotheses {remedy}; the references do not"
     return None
 
 
 def hypothesis_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
     """Warnings that the lines of hypotheses hold something else than texts: names of utterances, pieces, escapes."""
-    found = (identifier_warning(hypotheses, references), written_pieces_warning(hypotheses, references))
-    return [warning for warning in found if warning is not None]
+    warnings = (identifier_warning(hypotheses, references), written_pieces_warning(hypotheses, references))
+    return [warning for warning in warnings if warning is not None]

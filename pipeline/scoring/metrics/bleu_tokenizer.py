@@ -32,8 +32,8 @@ def choose_tokenizer(references: Sequence[Sequence[str]]) -> TokenizerChoice:
     language of MeCab is read by characters.
     """
     letters = letters_by_script(text for column in references for text in column)
-    total, others = letters.total(), letters.pop("others", 0)
-    if total - others < MIN_SCRIPT_SHARE * max(total, 1):
+    total, num_others = letters.total(), letters.pop("others", 0)
+    if total - num_others < MIN_SCRIPT_SHARE * max(total, 1):
         return TokenizerChoice("13a", "words stand between spaces")
     east = letters["Han"] + letters["kana"]
     if letters["kana"] >= 0.1 * east:
@@ -57,8 +57,8 @@ def resolve_tokenizer(config: EvaluationConfig, references: Sequence[Sequence[st
 
 def tokenizer_of_signature(signature: str) -> str:
     """The tokenizer in a signature of BLEU, by its name in a recipe."""
-    (said,) = re.findall(r"\|tok:([^|]+)", signature)
-    return next((name for name in MECAB_PACKAGES if said.startswith(name)), said)
+    (tokenizer,) = re.findall(r"\|tok:([^|]+)", signature)
+    return next((name for name in MECAB_PACKAGES if tokenizer.startswith(name)), tokenizer)
 
 
 def is_installed(tokenizer: str) -> bool:

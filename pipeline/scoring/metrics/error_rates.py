@@ -102,10 +102,10 @@ def count_errors(
         units += len(reference)
         for edit in Levenshtein.editops(reference, hypothesis):
             counts[edit.tag] += 1
-            wanted = NO_UNIT if edit.tag == "insert" else reference[edit.src_pos]
-            confusions[wanted, NO_UNIT if edit.tag == "delete" else hypothesis[edit.dest_pos]] += 1
+            expected = NO_UNIT if edit.tag == "insert" else reference[edit.src_pos]
+            confusions[expected, NO_UNIT if edit.tag == "delete" else hypothesis[edit.dest_pos]] += 1
     commonest = sorted(confusions.items(), key=lambda each: (-each[1], each[0]))[:MAX_CONFUSIONS]
-    pairs = tuple((wanted, given, count) for (wanted, given), count in commonest)
+    pairs = tuple((expected, actual, count) for (expected, actual), count in commonest)
     unit = error_rate_unit(name, references, config)
     return EditCounts(unit, units, counts["insert"], counts["delete"], counts["replace"], pairs)
 

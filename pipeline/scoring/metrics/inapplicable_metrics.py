@@ -112,9 +112,9 @@ def too_long_reasons(
     """
     limit = min(MAX_SEGMENT_LENGTH.values())
     long = [
-        (lines[place] if lines else place + 1, text)
+        (lines[index] if lines else index + 1, text)
         for column in (hypotheses, *references)
-        for place, text in enumerate(column)
+        for index, text in enumerate(column)
         if len(text) > limit
     ]
     reasons: dict[str, str] = {}

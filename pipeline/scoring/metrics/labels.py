@@ -63,9 +63,9 @@ def label_scores(
     pairs = Counter(label_pairs(hypotheses, references[0], config))
     num_hypothesis: Counter[str] = Counter()
     num_reference: Counter[str] = Counter()
-    for (one, other), count in pairs.items():
-        num_hypothesis[one] += count
-        num_reference[other] += count
+    for (hypothesis_label, reference_label), count in pairs.items():
+        num_hypothesis[hypothesis_label] += count
+        num_reference[reference_label] += count
     names = sorted({*num_hypothesis, *num_reference})
     by_label = {
         name: label_score(pairs[name, name], num_hypothesis[name], num_reference[name])
@@ -73,8 +73,8 @@ def label_scores(
         if name != NO_LABEL
     }
     confusion: dict[str, dict[str, int]] = {name: {} for name in names if num_reference[name]}
-    for one, other in sorted(pairs):
-        confusion[other][one] = pairs[one, other]
+    for hypothesis_label, reference_label in sorted(pairs):
+        confusion[reference_label][hypothesis_label] = pairs[hypothesis_label, reference_label]
     return LabelScores(by_label, confusion)
 
 
@@ -117,9 +117,11 @@ def macro_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
         references: one or more lists as long; the first is read.
         config: `labels` is read: whether a line is one label, or has labels between spaces.
     """
-    found = label_scores(hypotheses, references, config).by_label
-    mean = math.fsum(each.f1 for each in found.values()) / max(len(found), 1)
-    return Score(mean, f"unit:{_label_unit(config)}|labels:{len(found)}|of:hypotheses-and-references|stat:mean-f1*100")
+    by_label = label_scores(hypotheses, references, config).by_label
+    mean = math.fsum(each.f1 for each in by_label.values()) / max(len(by_label), 1)
+    return Score(
+        mean, f"unit:{_label_unit(config)}|labels:{len(by_label)}|of:hypotheses-and-references|stat:mean-f1*100"
+    )
 
 
 def _label_unit(config: EvaluationConfig) -> str:
@@ -160,12 +162,12 @@ def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[
     lines = [[text.strip()] if config.labels == "line" else text.split() for text in references]
     names = {label for line in lines for label in line if label}
     num_empty = sum(not any(line) for line in lines)
-    said = []
+    warnings = []
     if num_empty:
         share = format_share(num_empty, len(lines), "line", "has", "have")
-        said.append(f"{share} no label, and what is said there counts as wrong")
+        warnings.append(f"{share} no label, and what is said there counts as wrong")
     if len(names) == 1:
         label = names.pop()
         num_lines = format_count(len(lines), "line")
-        said.append(f'"{label}" is the only label of {num_lines}: a model that always gives it is 100 % right')
-    return said
+        warnings.append(f'"{label}" is the only label of {num_lines}: a model that always gives it is 100 % right')
+    return warnings

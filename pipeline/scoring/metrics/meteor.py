@@ -74,12 +74,14 @@ def meteor_of_segments(
     def meteor_of_segment(hypothesis: str, segment: Sequence[str]) -> float:
         if is_correctly_empty(hypothesis, segment, tokenize):
             return 1.0
-        wanted, constants = (
+        tokenized_references, constants = (
             list(map(tokenize, drop_blank_references(segment))),
             {"alpha": ALPHA, "beta": BETA, "gamma": GAMMA},
         )
         return float(
-            meteor_score(wanted, tokenize(hypothesis), stemmer=_porter_stemmer(), wordnet=synonyms, **constants)
+            meteor_score(
+                tokenized_references, tokenize(hypothesis), stemmer=_porter_stemmer(), wordnet=synonyms, **constants
+            )
         )
 
     return [

@@ -23,8 +23,10 @@ def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[list[s
     There are as many columns as the segment of the most references has, so that a signature has their number.
     """
     segments = [drop_blank_references(segment) for segment in zip(*references, strict=True)]
-    most = max(map(len, segments), default=1)
-    return [[segment[place] if place < len(segment) else None for segment in segments] for place in range(most)]
+    num_columns = max(map(len, segments), default=1)
+    return [
+        [segment[column] if column < len(segment) else None for segment in segments] for column in range(num_columns)
+    ]
 
 
 def num_references_signature(references: Sequence[Sequence[str]]) -> str:

@@ -181,7 +181,7 @@ def score_texts(
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
     on_done: Callable[[str], None] | None = None,
-    without: Mapping[str, str] | None = None,
+    skip_reasons: Mapping[str, str] | None = None,
 ) -> dict[str, Score]:
     """Compute every metric of `config.metrics`, in that order.
 
@@ -192,7 +192,7 @@ def score_texts(
         references: one or more full lists, each as long.
         config: settings of the metrics.
         on_done: called with the name of each metric that is done.
-        without: the `inapplicable_metrics`, where they are known.
+        skip_reasons: the `inapplicable_metrics`, where they are known.
 
     Raises:
         DataError: nothing is given, or the lengths differ.
@@ -208,10 +208,10 @@ def score_texts(
             )
     scores: dict[str, Score] = {}
     config = resolve_tokenizer(config, references)
-    if without is None:
-        without = inapplicable_metrics(hypotheses, references, config)
+    if skip_reasons is None:
+        skip_reasons = inapplicable_metrics(hypotheses, references, config)
     for name in config.metrics:
-        if name in METRIC_FUNCTIONS and name not in without:
+        if name in METRIC_FUNCTIONS and name not in skip_reasons:
             scores[name] = METRIC_FUNCTIONS[name](hypotheses, references, config)
             if on_done is not None:
                 on_done(name)

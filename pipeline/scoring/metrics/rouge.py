@@ -78,8 +78,8 @@ def _rouge_scores_of_pair(
     """F1, recall and precision of one pair in 0..1. ROUGE-Lsum of texts of one line is ROUGE-L."""
     if kind == "rougeLsum" and "\n" not in reference + hypothesis:
         return _rouge_scores_of_pair("rougeL", tokenizer, reference, hypothesis)
-    found = _rouge_scorer(kind, tokenizer).score(reference, hypothesis)[kind]
-    return float(found.fmeasure), float(found.recall), float(found.precision)
+    score = _rouge_scorer(kind, tokenizer).score(reference, hypothesis)[kind]
+    return float(score.fmeasure), float(score.recall), float(score.precision)
 
 
 def _f_measure(rouge_scores: tuple[float, float, float]) -> float:

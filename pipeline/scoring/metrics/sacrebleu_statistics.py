@@ -45,12 +45,12 @@ def segment_statistics(
     groups = list(missing.items())
     for start in range(0, len(groups), MAX_REFERENCES_AT_ONCE):
         cached.update(_count_segments(metric, dict(groups[start : start + MAX_REFERENCES_AT_ONCE])))
-    found = [cached[each] for each in segments]
+    statistics = [cached[each] for each in segments]
     while len(cached) > MAX_CACHED_SEGMENTS:
         cached.pop(next(iter(cached)))
     counts = {len(each) - 1 for each in segments}
     metric.num_refs = counts.pop() if len(counts) == 1 else -1
-    return found
+    return statistics
 
 
 def _count_segments(
@@ -59,11 +59,11 @@ def _count_segments(
     """Statistics of hypotheses, given by their references, whose n-grams are counted once for all of them."""
     columns: Any = list(zip_longest(*hypotheses))  # sacrebleu's types know of no segment with fewer than others
     segments = [(text, *texts) for texts, many in hypotheses.items() for text in many]
-    counted_references = zip(metric._cache_references(columns), hypotheses.values(), strict=True)
-    metric._ref_cache = [each for each, many in counted_references for _ in many]
-    counted = metric._extract_corpus_statistics([text for text, *_ in segments], None)
+    references_with_counts = zip(metric._cache_references(columns), hypotheses.values(), strict=True)
+    metric._ref_cache = [each for each, many in references_with_counts for _ in many]
+    statistics = metric._extract_corpus_statistics([text for text, *_ in segments], None)
     metric._ref_cache = None
-    return dict(zip(segments, map(tuple, counted), strict=True))
+    return dict(zip(segments, map(tuple, statistics), strict=True))
 
 
 def corpus_score(

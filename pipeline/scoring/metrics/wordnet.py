@@ -106,16 +106,16 @@ class WordNet:
     def hypernym_path(self, synset: Synset) -> list[Synset]:
         """The synsets above one, each the first hypernym of the one before, to the most general."""
         path: list[Synset] = []
-        while (above := self.hypernyms(path[-1] if path else synset)) and above[0] not in path:
-            path.append(above[0])
+        while (hypernyms := self.hypernyms(path[-1] if path else synset)) and hypernyms[0] not in path:
+            path.append(hypernyms[0])
         return path
 
     def _base_forms(self, word: str, part: str) -> list[str]:
         """The word itself and its base forms, each where WordNet has it."""
-        found = self._irregular[part].get(word)
-        if found is None:
-            found = [word.removesuffix(old) + new for old, new in DETACHMENT_RULES[part] if word.endswith(old)]
-        return [form for form in dict.fromkeys((word, *found)) if form in self._index[part]]
+        base_forms = self._irregular[part].get(word)
+        if base_forms is None:
+            base_forms = [word.removesuffix(old) + new for old, new in DETACHMENT_RULES[part] if word.endswith(old)]
+        return [form for form in dict.fromkeys((word, *base_forms)) if form in self._index[part]]
 
     def _lemma_offsets(self, part: str, lemma: str) -> list[int]:
         """The offsets of the synsets of a lemma in data.PART, in bytes.
@@ -145,12 +145,12 @@ class WordNet:
             fields = line.split()
             if int(fields[0]) != offset:
                 raise ValueError("another synset")
-            after = 4 + 2 * int(fields[3], 16)
-            words, num_pointers = fields[4:after:2], int(fields[after])
-            pointers = fields[after + 1 : after + 1 + 4 * num_pointers]
+            end = 4 + 2 * int(fields[3], 16)
+            words, num_pointers = fields[4:end:2], int(fields[end])
+            pointers = fields[end + 1 : end + 1 + 4 * num_pointers]
             hypernyms = tuple(
-                int(place)
-                for symbol, place in zip(pointers[::4], pointers[1::4], strict=True)
+                int(pointer_offset)
+                for symbol, pointer_offset in zip(pointers[::4], pointers[1::4], strict=True)
                 if symbol in HYPERNYM_POINTERS
             )
         except (IndexError, ValueError) as error:
@@ -178,8 +178,8 @@ def check_wordnet_folder(folder: Path) -> None:
     """Raise DataError, of two lines, where a folder lacks a file of WordNet."""
     missing = [name for name in WORDNET_FILES if not (folder / name).is_file()]
     if missing:
-        more = f" and lacks {len(missing) - 1} more" if missing[1:] else ""
-        problem = f"has no {missing[0]}{more}: it is no folder" if folder.is_dir() else "is no folder, and none"
+        rest = f" and lacks {len(missing) - 1} more" if missing[1:] else ""
+        problem = f"has no {missing[0]}{rest}: it is no folder" if folder.is_dir() else "is no folder, and none"
         raise DataError(
             f"{problem} of WordNet's database files\n"
             "name one that is (Debian's package wordnet-base: /usr/share/wordnet), or leave wordnet out",

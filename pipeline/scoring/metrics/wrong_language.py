@@ -28,26 +28,27 @@ class LanguageIdentifier:
 
     def __init__(self, texts: Mapping[str, Sequence[str]]) -> None:
         counts = {
-            language: Counter(gram for text in some for gram in char_ngrams(text)) for language, some in texts.items()
+            language: Counter(gram for text in language_texts for gram in char_ngrams(text))
+            for language, language_texts in texts.items()
         }
         size = len(set().union(*counts.values()))
         self.languages = tuple(sorted(counts))
         self._log_probs = {
-            language: {gram: log((count + 1) / (seen.total() + size)) for gram, count in seen.items()}
-            for language, seen in counts.items()
+            language: {gram: log((count + 1) / (gram_counts.total() + size)) for gram, count in gram_counts.items()}
+            for language, gram_counts in counts.items()
         }
-        self._unseen = {language: log(1 / (seen.total() + size)) for language, seen in counts.items()}
+        self._unseen = {language: log(1 / (gram_counts.total() + size)) for language, gram_counts in counts.items()}
 
     def language_of(self, text: str) -> str | None:
         """The likeliest language; None of a text without characters, or with none that training has in any language."""
-        found = [gram for gram in char_ngrams(text) if any(gram in known for known in self._log_probs.values())]
-        if not found:
+        grams = [gram for gram in char_ngrams(text) if any(gram in known for known in self._log_probs.values())]
+        if not grams:
             return None
-        return max(self.languages, key=lambda language: self._log_prob(language, found))
+        return max(self.languages, key=lambda language: self._log_prob(language, grams))
 
-    def _log_prob(self, language: str, found: Sequence[str]) -> float:
-        known, unseen = self._log_probs[language], self._unseen[language]
-        return sum(known.get(gram, unseen) for gram in found)
+    def _log_prob(self, language: str, grams: Sequence[str]) -> float:
+        log_probs, unseen = self._log_probs[language], self._unseen[language]
+        return sum(log_probs.get(gram, unseen) for gram in grams)
 
 
 def char_ngrams(text: str) -> Iterator[str]:
@@ -70,14 +71,17 @@ def train_identifier(
     """
     ids: dict[str, list[tuple[Tokenizer, list[int]]]] = {}
     first = 0
-    for each in directions:
-        for language, tokenizer, column in ((each.source, source, train.source), (each.target, target, train.target)):
-            mine = ids.setdefault(language, [])
-            rows = islice(range(first, first + each.rows), MAX_TEXTS_PER_LANGUAGE - len(mine))
-            mine += [(tokenizer, column[row].tolist()) for row in rows]
-        first += each.rows
+    for direction in directions:
+        for language, tokenizer, column in (
+            (direction.source, source, train.source),
+            (direction.target, target, train.target),
+        ):
+            examples = ids.setdefault(language, [])
+            rows = islice(range(first, first + direction.rows), MAX_TEXTS_PER_LANGUAGE - len(examples))
+            examples += [(tokenizer, column[row].tolist()) for row in rows]
+        first += direction.rows
     return LanguageIdentifier(
-        {language: [tokenizer.decode(each) for tokenizer, each in some] for language, some in ids.items()}
+        {language: [tokenizer.decode(row_ids) for tokenizer, row_ids in pairs] for language, pairs in ids.items()}
     )
 
 
@@ -89,8 +93,10 @@ def wrong_language(hypotheses: Sequence[str], languages: Sequence[str], identifi
         languages: the code of the language of each.
         identifier: of the languages of the training data.
     """
-    found = map(identifier.language_of, hypotheses)
-    num_wrong = sum(each not in (None, wanted) for each, wanted in zip(found, languages, strict=True))
+    predicted_languages = map(identifier.language_of, hypotheses)
+    num_wrong = sum(
+        predicted not in (None, expected) for predicted, expected in zip(predicted_languages, languages, strict=True)
+    )
     method = f"char-{NGRAM_ORDER}-grams|naive-bayes|learned-from:train|stat:share*100"
     signature = f"languages:{'+'.join(identifier.languages)}|{method}"
     return Score(100 * num_wrong / len(hypotheses), signature)

@@ -11,13 +11,20 @@ def error_tables(errors: Mapping[str, EditCounts]) -> list[Table]:
     if not errors:
         return []
     rows = [
-        [name, each.unit, f"{each.units:,}", f"{each.insertions:,}", f"{each.deletions:,}", f"{each.substitutions:,}"]
-        for name, each in errors.items()
+        [
+            name,
+            counts.unit,
+            f"{counts.units:,}",
+            f"{counts.insertions:,}",
+            f"{counts.deletions:,}",
+            f"{counts.substitutions:,}",
+        ]
+        for name, counts in errors.items()
     ]
     tables: list[Table] = [
         ("errors", ("error rate", "unit", "units", "insertions", "deletions", "substitutions"), rows)
     ]
-    return tables + [_confusion_table(name, each) for name, each in errors.items() if each.confusions]
+    return tables + [_confusion_table(name, counts) for name, counts in errors.items() if counts.confusions]
 
 
 def _confusion_table(name: str, errors: EditCounts) -> Table:

@@ -15,20 +15,22 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 def label_tables(scores: LabelScores, max_columns: int) -> list[Table]:
     """Scores by label, and the confusion matrix; beyond `max_columns` columns, the commonest confusions."""
     tables = [_label_table(scores)]
-    given = sorted({name for row in scores.confusion.values() for name in row})
-    if len(given) > max_columns or len(scores.confusion) > max_columns:
+    given_labels = sorted({name for row in scores.confusion.values() for name in row})
+    if len(given_labels) > max_columns or len(scores.confusion) > max_columns:
         return [*tables, *_commonest_confusion_tables(scores)]
-    rows = [[_label_name(each), *(str(row.get(name, 0)) for name in given)] for each, row in scores.confusion.items()]
-    return [*tables, ("confusion matrix", ["reference ↓ given →", *map(_label_name, given)], rows)]
+    rows = [
+        [_label_name(each), *(str(row.get(name, 0)) for name in given_labels)] for each, row in scores.confusion.items()
+    ]
+    return [*tables, ("confusion matrix", ["reference ↓ given →", *map(_label_name, given_labels)], rows)]
 
 
 def _label_table(scores: LabelScores) -> Table:
     names = sorted(scores.by_label, key=lambda name: -scores.by_label[name].support)[:MAX_LABELS]
     rows = []
     for name in names:
-        each = scores.by_label[name]
-        shares = (each.precision, each.recall, each.f1)
-        rows.append([name, *(f"{share:.2f}" for share in shares), f"{each.support:,}"])
+        score = scores.by_label[name]
+        shares = (score.precision, score.recall, score.f1)
+        rows.append([name, *(f"{share:.2f}" for share in shares), f"{score.support:,}"])
     all_of_them = len(scores.by_label)
     title = "labels" if len(names) == all_of_them else f"the {len(names)} commonest of {all_of_them:,} labels"
     return title, ("label", "precision", "recall", "F1", "support"), rows

@@ -18,9 +18,9 @@ def summary_tables(statistics: Mapping[str, SummaryStatistics]) -> list[Table]:
             side,
             *(
                 EMPTY_CELL if value is None else f"{value:.2f}"
-                for value in (each.length, each.compression, *each.novelty.values())
+                for value in (figures.length, figures.compression, *figures.novelty.values())
             ),
         ]
-        for side, each in statistics.items()
+        for side, figures in statistics.items()
     ]
     return [("summaries", ("texts", "words", "compression", *novel), rows)]

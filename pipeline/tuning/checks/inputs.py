@@ -75,45 +75,49 @@ def check_inputs_unchanged(
         for key, value in configuration.items()
         if key.partition(".")[0] == "data" and key not in BATCHING_KEYS
     }
-    place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one dataset
-    now = _fingerprints_by_label(inputs, place)
+    # a trial may read other columns of one dataset
+    data_settings = json.dumps(of_data, sort_keys=True) if of_data else ""
+    fingerprints = _fingerprints_by_label(inputs, data_settings)
     with hold_lock(trials.folder / ".claim.lock"):
-        before = trials.study.user_attrs.get(INPUTS_ATTR, {})
-        if not isinstance(before, dict):
-            raise DataError(f"its study has no valid {INPUTS_ATTR!r}: {before!r:.60}", file=trials.folder)
-        for key, fingerprint in now.items():
-            if before.get(key, fingerprint) != fingerprint:
-                changed = _describe_input_change(key.removesuffix(place), str(before[key]), fingerprint)
+        study_fingerprints = trials.study.user_attrs.get(INPUTS_ATTR, {})
+        if not isinstance(study_fingerprints, dict):
+            raise DataError(f"its study has no valid {INPUTS_ATTR!r}: {study_fingerprints!r:.60}", file=trials.folder)
+        for key, fingerprint in fingerprints.items():
+            if study_fingerprints.get(key, fingerprint) != fingerprint:
+                change = _describe_input_change(
+                    key.removesuffix(data_settings), str(study_fingerprints[key]), fingerprint
+                )
                 raise DataError(
-                    f"{changed} since this search began, and figures of other contents do not compare; restore it, or "
+                    f"{change} since this search began, and figures of other contents do not compare; restore it, or "
                     "give the search another name (search.name)",
                     file=trials.folder,
                 )
-        if now.keys() - before.keys():
-            trials.study.set_user_attr(INPUTS_ATTR, {**before, **now})
+        if fingerprints.keys() - study_fingerprints.keys():
+            trials.study.set_user_attr(INPUTS_ATTR, {**study_fingerprints, **fingerprints})
 
 
-def _fingerprints_by_label(inputs: Mapping[str, Input], place: str) -> dict[str, str]:
+def _fingerprints_by_label(inputs: Mapping[str, Input], data_settings: str) -> dict[str, str]:
     """Fingerprints by label and path, so that trials compare whatever both of them read, and the labels of all corpora.
 
-    An input without a path of its own, as columns of a dataset, is told by `place` too: the values of keys of the data.
+    An input without a path of its own, as columns of a dataset, is told by `data_settings` too, the values of keys of
+    the data.
     """
-    found = {}
-    for label, each in inputs.items():
+    fingerprints = {}
+    for label, input_ in inputs.items():
         is_corpus = label.startswith(CORPUS_LABEL_PREFIXES)
-        path = "" if each.path is None or label.endswith(f": {each.path}") else f": {each.path}"
-        found[f"{label}{path}{place if is_corpus and each.path is None else ''}"] = each.fingerprint
-    found[f"{CORPORA_KEY}{place}"] = "\n".join(
+        path = "" if input_.path is None or label.endswith(f": {input_.path}") else f": {input_.path}"
+        fingerprints[f"{label}{path}{data_settings if is_corpus and input_.path is None else ''}"] = input_.fingerprint
+    fingerprints[f"{CORPORA_KEY}{data_settings}"] = "\n".join(
         sorted(label for label in inputs if label.startswith(CORPUS_LABEL_PREFIXES))
     )
-    return found
+    return fingerprints
 
 
-def _describe_input_change(key: str, before: str, now: str) -> str:
+def _describe_input_change(key: str, before: str, after: str) -> str:
     """The change of an input, in words."""
     if key != CORPORA_KEY:
         return f"{key} was changed"
-    gone, added = set(before.splitlines()) - {*now.splitlines()}, set(now.splitlines()) - {*before.splitlines()}
+    gone, added = set(before.splitlines()) - {*after.splitlines()}, set(after.splitlines()) - {*before.splitlines()}
     parts = [f"{word} {min(labels)}" for word, labels in (("without", gone), ("with", added)) if labels]
     return f"the list of corpora was changed ({', '.join(parts)})"
 
@@ -125,12 +129,16 @@ def check_base_recipe_unchanged(trials: Trials, base: Path, sets: Sequence[str])
         DataError: it has others.
         RecipeError: it cannot be read.
     """
-    before = trials.study.user_attrs.get(SEARCH_ATTR, {})
-    now = {"recipe": json.loads(json.dumps(load_recipe(base, sets).model_dump(mode="json", exclude={"name"})))}
-    began = {"recipe": before["recipe"]} if isinstance(before, dict) and "recipe" in before else now
-    if changed := sorted(setting_differences(began, now)):
+    study_settings = trials.study.user_attrs.get(SEARCH_ATTR, {})
+    settings = {"recipe": json.loads(json.dumps(load_recipe(base, sets).model_dump(mode="json", exclude={"name"})))}
+    initial_settings = (
+        {"recipe": study_settings["recipe"]}
+        if isinstance(study_settings, dict) and "recipe" in study_settings
+        else settings
+    )
+    if keys := sorted(setting_differences(initial_settings, settings)):
         raise DataError(
-            f"the base recipe {base} was changed since this search began ({format_names(changed[:3])}), and figures of "
+            f"the base recipe {base} was changed since this search began ({format_names(keys[:3])}), and figures of "
             "other settings do not compare; restore it, or give the search another name (search.name)",
             file=trials.folder,
         )

@@ -62,18 +62,18 @@ def check_keys(parameters: Sequence[Parameter], config: SearchConfig, file: Path
         file: has the search.
         recipe: the base recipe.
     """
-    spelled = dict[str, str]()
-    for each in parameters:
-        key = _check_key(each, config, file, recipe)
-        if key in spelled:
+    names = dict[str, str]()
+    for parameter in parameters:
+        key = _check_key(parameter, config, file, recipe)
+        if key in names:
             raise RecipeError(
-                f'{file}: search.space: "{spelled[key]}" and "{each.key}" are one key of the recipe: remove one'
+                f'{file}: search.space: "{names[key]}" and "{parameter.key}" are one key of the recipe: remove one'
             )
-        spelled[key] = each.key
-    for key, other in itertools.permutations(spelled, 2):
-        if other.startswith(f"{key}."):  # by which a table that is taken away would be there again
+        names[key] = parameter.key
+    for key, other_key in itertools.permutations(names, 2):
+        if other_key.startswith(f"{key}."):  # by which a table that is taken away would be there again
             raise RecipeError(
-                f'{file}: search.space: "{spelled[key]}" is a table that has "{spelled[other]}", which sets it anyway: '
+                f'{file}: search.space: "{names[key]}" is a table that has "{names[other_key]}", which sets it anyway: '
                 "remove one"
             )
 
@@ -81,33 +81,35 @@ def check_keys(parameters: Sequence[Parameter], config: SearchConfig, file: Path
 def _check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: Recipe) -> str:
     """Check one key; return its full name, with the number of each item of a list."""
     parts = tuple(parameter.key.split("."))
-    place = f'{file}: search.space."{parameter.key}"'
+    location = f'{file}: search.space."{parameter.key}"'
     for length in range(len(parts), 0, -1):
-        if why := FIXED_KEYS.get(".".join(parts[:length])):
-            raise RecipeError(f"{place} cannot be varied: {why}")
+        if reason := FIXED_KEYS.get(".".join(parts[:length])):
+            raise RecipeError(f"{location} cannot be varied: {reason}")
     average = AVERAGES_BY_KEY.get(parameter.key)
     if average and "training.keep.average" not in config.space and recipe.training.keep.average != average:
-        raise RecipeError(f'{place} cannot be varied without training.keep.average = "{average}": {NO_EFFECT_REASON}')
-    field, kind, full = _find_field(parts, recipe, place)
+        raise RecipeError(
+            f'{location} cannot be varied without training.keep.average = "{average}": {NO_EFFECT_REASON}'
+        )
+    field, kind, full = _find_field(parts, recipe, location)
     _check_values(parameter, field, kind, f"{file}: search.space")
     if parts == ("model", "architecture") and TASK_SPECS[recipe.model.task].within_window:
-        raise RecipeError(f"{place} cannot be varied: {OTHER_PREDICTIONS_REASON}")
+        raise RecipeError(f"{location} cannot be varied: {OTHER_PREDICTIONS_REASON}")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
-        raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
+        raise RecipeError(f"{location} cannot be varied with search.folds: the folds are of these texts")
     if parts[0] == "tokenizer" and config.metric in ALWAYS_MEASURED_FIGURES:
         raise RecipeError(
-            f"{place}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
+            f"{location}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
             'search.metric = "bleu", or another score of texts'
         )
     if parts[0] == "decoding" and config.metric in ALWAYS_MEASURED_FIGURES:
         needs = 'search.metric = "bleu", or another score of texts'
-        raise RecipeError(f"{place} has no effect on the {config.metric} of validation: {needs}")
+        raise RecipeError(f"{location} has no effect on the {config.metric} of validation: {needs}")
     if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
-        raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
+        raise RecipeError(f"{location} has no effect on validation, where training.validation says how it translates")
     return full
 
 
-def _find_field(parts: Sequence[str], recipe: Recipe, place: str) -> tuple[FieldInfo, Any, str]:
+def _find_field(parts: Sequence[str], recipe: Recipe, location: str) -> tuple[FieldInfo, Any, str]:
     """The field of a key, its type, or that of an item of its list, and its full name; a list has as many items as in
     the base recipe.
     """
@@ -126,25 +128,27 @@ def _find_field(parts: Sequence[str], recipe: Recipe, place: str) -> tuple[Field
             value, kind, holder = getattr(value, part, None), field.annotation, config_of_annotation(field.annotation)
         elif field is not None and part.isdecimal():
             if not kinds:
-                raise RecipeError(f"{place} is not a key of recipes: no list has an item there")
+                raise RecipeError(f"{location} is not a key of recipes: no list has an item there")
             items = value if isinstance(value, tuple) else field.get_default(call_default_factory=True)
             length = len(items) if isinstance(items, tuple) else 0
             if part not in map(str, range(length)):
                 has = "no items" if not length else "one item, 0" if length == 1 else f"items 0 to {length - 1}"
-                raise RecipeError(f"{place}: {'.'.join(parts[:number])} has {has} in the base recipe, and not {part}")
+                raise RecipeError(
+                    f"{location}: {'.'.join(parts[:number])} has {has} in the base recipe, and not {part}"
+                )
             types = get_args(kinds[0])
             value, kind = items[int(part)], types[0] if types[-1] is Ellipsis else types[int(part)]
         else:
-            raise RecipeError(f"{place} is not a key of recipes")
+            raise RecipeError(f"{location} is not a key of recipes")
         full.append(part)
     if field is None:
-        raise RecipeError(f"{place} is not a key of recipes")
+        raise RecipeError(f"{location} is not a key of recipes")
     return field, kind if parts[-1].isdecimal() else Annotated[kind, field], ".".join(full)
 
 
-def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, place: str) -> None:
+def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, location: str) -> None:
     """Raise RecipeError if a recipe takes none of a key's values; where it takes some, others are impossible trials."""
-    of: TypeAdapter[Any] = TypeAdapter(kind)
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
     values: Sequence[ParameterValue] = parameter.values or ()
     remedy = ""
     if (table := config_of_annotation(field.annotation)) is not None:
@@ -157,10 +161,10 @@ def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, place: str)
         if value == "none" and (table is None or type(None) in get_args(field.annotation)):  # takes a value away
             return
         try:
-            of.validate_json(json.dumps(value), strict=True)
+            adapter.validate_json(json.dumps(value), strict=True)
             return
         except ValidationError as error:
             problem = problem or recipe_error(
-                error.errors(include_url=False), Recipe, tuple(parameter.key.split(".")), {}, lambda _: place
+                error.errors(include_url=False), Recipe, tuple(parameter.key.split(".")), {}, lambda _: location
             )
     raise RecipeError(f"{str(problem).splitlines()[0]}{remedy}")

@@ -59,8 +59,8 @@ def finished_trials_before(
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     sign = -1 if study.direction == StudyDirection.MAXIMIZE else 1
     valued = [(sign * each.value, each.number, each) for each in trials if each.value is not None]
-    able = [row for row in valued if row[1] < number and math.isfinite(row[0]) and predicate(row[2])]
-    return [each for _, _, each in sorted(able, key=lambda row: row[:2])]
+    rows = [row for row in valued if row[1] < number and math.isfinite(row[0]) and predicate(row[2])]
+    return [each for _, _, each in sorted(rows, key=lambda row: row[:2])]
 
 
 def scale_to_unit(value: float, distribution: FloatDistribution) -> float:
@@ -80,5 +80,5 @@ def scale_from_unit(unit_value: float, distribution: FloatDistribution) -> float
         if distribution.log
         else (distribution.low, distribution.high)
     )
-    found = low + unit_value * (high - low)
-    return min(max(math.exp(found) if distribution.log else found, distribution.low), distribution.high)
+    number = low + unit_value * (high - low)
+    return min(max(math.exp(number) if distribution.log else number, distribution.low), distribution.high)

@@ -51,10 +51,10 @@ class EvolutionSampler(IndependentSampler):
         """
         draw = trial_generator(self.seed, trial.number, param_name)
         parents = self.parents(study, trial.number)
-        having = [each for each in parents if param_name in each.params]
-        if not having:
+        candidates = [each for each in parents if param_name in each.params]
+        if not candidates:
             return draw_value(param_distribution, draw)
-        value = having[int(draw.integers(len(having)))].params[param_name]
+        value = candidates[int(draw.integers(len(candidates)))].params[param_name]
         return mutate_value(value, param_distribution, draw) if draw.random() < self.mutation else value
 
     def parents(self, study: Study, number: int) -> list[FrozenTrial]:
@@ -62,8 +62,8 @@ class EvolutionSampler(IndependentSampler):
         fittest = finished_trials_before(study, number - number % self.population)[: self.survivors]
         if not fittest:
             return []
-        chosen = trial_generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
-        return [fittest[int(each)] for each in chosen]
+        indexes = trial_generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
+        return [fittest[int(each)] for each in indexes]
 
 
 def draw_value(distribution: BaseDistribution, rng: np.random.Generator) -> Any:
@@ -88,8 +88,8 @@ def mutate_value(value: Any, distribution: BaseDistribution, rng: np.random.Gene
         neighbours = [each for each in (value - 1, value + 1) if distribution.low <= each <= distribution.high]
         return neighbours[int(rng.integers(len(neighbours)))] if neighbours else value
     if isinstance(distribution, FloatDistribution):
-        place = scale_to_unit(value, distribution) + MUTATION_STEP * float(rng.standard_normal())
-        return scale_from_unit(min(max(place, 0.0), 1.0), distribution)
+        position = scale_to_unit(value, distribution) + MUTATION_STEP * float(rng.standard_normal())
+        return scale_from_unit(min(max(position, 0.0), 1.0), distribution)
     assert isinstance(distribution, CategoricalDistribution)
-    others = [each for each in distribution.choices if each != value]
-    return others[int(rng.integers(len(others)))] if others else value
+    other_values = [each for each in distribution.choices if each != value]
+    return other_values[int(rng.integers(len(other_values)))] if other_values else value

@@ -57,8 +57,8 @@ def make_sampler(config: SearchConfig, number: int) -> BaseSampler:
 
 def check_method(config: SearchConfig, parameters: Sequence[Parameter]) -> None:
     """Raise RecipeError for a key that the method cannot vary."""
-    if config.method == "window" and (without := [each.key for each in parameters if not each.ordered]):
+    if config.method == "window" and (unordered_keys := [each.key for each in parameters if not each.ordered]):
         raise RecipeError(
-            f'search.method = "window" moves windows over ordered values, and {", ".join(without)} has choices '
+            f'search.method = "window" moves windows over ordered values, and {", ".join(unordered_keys)} has choices '
             "without order: give values in order, or another method"
         )

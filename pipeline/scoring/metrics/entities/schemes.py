@@ -30,27 +30,27 @@ def parse_tag(label: str, scheme: str) -> Tag | None:
     """The tag that a label spells; None if it spells none of this way."""
     if label == "O":
         return OUTSIDE_TAG
-    found = _TAG_PATTERN.fullmatch(label)
-    if found is None or found[1] not in PREFIXES_BY_SCHEME[scheme]:
+    match = _TAG_PATTERN.fullmatch(label)
+    if match is None or match[1] not in PREFIXES_BY_SCHEME[scheme]:
         return None
-    return found[1].translate(_LETTERS_OF_IOBES), found[2] or "_"
+    return match[1].translate(_LETTERS_OF_IOBES), match[2] or "_"
 
 
 def extract_entities(labels: Sequence[str], scheme: str) -> list[Entity]:
     """Return the entities in the labels of a text, in order; a label that is no tag of the scheme is outside."""
     tags = [parse_tag(label, scheme) or OUTSIDE_TAG for label in labels]
     entities: list[Entity] = []
-    place = 0
-    while place < len(tags):
-        end = place + 1
-        if not _BEGINS_ENTITY[scheme](tags[place]):
-            place = end
+    start = 0
+    while start < len(tags):
+        end = start + 1
+        if not _BEGINS_ENTITY[scheme](tags[start]):
+            start = end
             continue
         while end < len(tags) and _continues_entity(tags[end - 1], tags[end]):
             end += 1
         if _CLOSES_ENTITY[scheme](tags[end - 1]):
-            entities.append((place, end, tags[place][1]))
-        place = end
+            entities.append((start, end, tags[start][1]))
+        start = end
     return entities
 
 

@@ -33,18 +33,18 @@ def entity_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], co
         references: one or more lists as long; the first is read.
         config: `entities` is read.
     """
-    right, given, wanted = (
+    num_right, num_hypothesis, num_reference = (
         sum(column) for column in zip(*entity_counts(hypotheses, references[0], config), strict=True)
     )
-    micro = label_score(right, given, wanted)
-    signature = f"unit:entity|entities:{config.entities}|count:{wanted}|stat:micro-f1*100"
+    micro = label_score(num_right, num_hypothesis, num_reference)
+    signature = f"unit:entity|entities:{config.entities}|count:{num_reference}|stat:micro-f1*100"
     return Score(micro.f1, signature, micro.recall, micro.precision)
 
 
 def entity_counts(
     hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> list[tuple[int, int, int]]:
-    """Count the entities of each segment that are right, that are given, and that are wanted.
+    """Count the entities of each segment: the right ones, those of the hypothesis, those of the reference.
 
     Args:
         hypotheses: tags of each segment, between spaces.
@@ -52,13 +52,17 @@ def entity_counts(
         config: `entities`, the scheme of the tags, is read.
 
     Returns:
-        (right, given, wanted) of each segment.
+        (right, in the hypothesis, in the reference) of each segment.
     """
-    found = []
+    counts = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        given, wanted = (extract_entities(text.split(), config.entities) for text in (hypothesis, reference))
-        found.append((len({*given} & {*wanted}), len(given), len(wanted)))
-    return found
+        hypothesis_entities, reference_entities = (
+            extract_entities(text.split(), config.entities) for text in (hypothesis, reference)
+        )
+        counts.append(
+            (len({*hypothesis_entities} & {*reference_entities}), len(hypothesis_entities), len(reference_entities))
+        )
+    return counts
 
 
 def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> EntityScores:
@@ -71,10 +75,12 @@ def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: 
     """
     num_right, num_hypothesis, num_reference = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        one, other = (extract_entities(text.split(), config.entities) for text in (hypothesis, reference))
-        num_hypothesis.update(kind for _, _, kind in one)
-        num_reference.update(kind for _, _, kind in other)
-        num_right.update(kind for _, _, kind in {*one} & {*other})
+        hypothesis_entities, reference_entities = (
+            extract_entities(text.split(), config.entities) for text in (hypothesis, reference)
+        )
+        num_hypothesis.update(kind for _, _, kind in hypothesis_entities)
+        num_reference.update(kind for _, _, kind in reference_entities)
+        num_right.update(kind for _, _, kind in {*hypothesis_entities} & {*reference_entities})
     names = sorted({*num_hypothesis, *num_reference})
     by_type = {name: label_score(num_right[name], num_hypothesis[name], num_reference[name]) for name in names}
     averages = {"micro": label_score(num_right.total(), num_hypothesis.total(), num_reference.total())}
@@ -111,8 +117,8 @@ def unknown_tags_warning(hypotheses: Sequence[str], config: EvaluationConfig) ->
     unknown = {label: count for label, count in labels.items() if parse_tag(label, config.entities) is None}
     if not unknown:
         return None
-    some = format_share(sum(unknown.values()), labels.total(), "label", "is", "are")
-    return f"of the hypotheses, {some} no tag of an entity ({format_names(sorted(unknown))}), and count as O"
+    share = format_share(sum(unknown.values()), labels.total(), "label", "is", "are")
+    return f"of the hypotheses, {share} no tag of an entity ({format_names(sorted(unknown))}), and count as O"
 
 
 def has_entity_tags(references: Sequence[str]) -> bool:

@@ -133,7 +133,7 @@ def _exchange_data(
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    deadline, late = time.monotonic() + limit, ExternalMetricError(f"did not end within its limit of {limit:g} s")
+    deadline, timeout = time.monotonic() + limit, ExternalMetricError(f"did not end within its limit of {limit:g} s")
     text, errors = _PipeWriter(process.stdin, chunks), b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdin, selectors.EVENT_WRITE)
@@ -141,9 +141,9 @@ def _exchange_data(
         for stream in reading:
             selector.register(stream, selectors.EVENT_READ)
         while reading:
-            if (left := deadline - time.monotonic()) <= 0:
-                raise late
-            for key, _ in selector.select(min(left, 3600)):
+            if (remaining := deadline - time.monotonic()) <= 0:
+                raise timeout
+            for key, _ in selector.select(min(remaining, 3600)):
                 if key.fileobj is process.stdin:
                     if not text.write():
                         selector.unregister(process.stdin)
@@ -159,7 +159,7 @@ def _exchange_data(
     try:
         code = process.wait(max(deadline - time.monotonic(), 0.1))
     except subprocess.TimeoutExpired:
-        raise late from None
+        raise timeout from None
     if code:
         raise ExternalMetricError(_exit_reason(code, errors))
 
@@ -200,13 +200,13 @@ class _NumberParser:
 
     def feed(self, data: bytes) -> int:
         """Parse further bytes, and return the number of new numbers."""
-        before = len(self._found)
+        num_before = len(self._found)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._add_number(line)
         if len(self._rest) > MAX_LINE_BYTES:
             self._add_number(self._rest)
-        return len(self._found) - before
+        return len(self._found) - num_before
 
     def all_numbers(self) -> Sequence[float]:
         """Return the numbers at the end of the output."""
@@ -220,9 +220,9 @@ class _NumberParser:
 
     def pop_numbers(self) -> Sequence[float]:
         """Return the numbers so far, and forget them."""
-        found, self._found = self._found, array("d")
-        self._taken += len(found)
-        return found
+        numbers, self._found = self._found, array("d")
+        self._taken += len(numbers)
+        return numbers
 
     def _add_number(self, line: bytes) -> None:
         if self._count is not None and len(self._found) == self._count:
@@ -232,9 +232,9 @@ class _NumberParser:
         text = line.strip()
         number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER_PATTERN.fullmatch(text) else math.nan
         if not math.isfinite(number):
-            shown = _decode_output(text[:MAX_LINE_BYTES])
+            printed = _decode_output(text[:MAX_LINE_BYTES])
             raise ExternalMetricError(
-                f"printed {shown!r:.60} for segment {self._taken + len(self._found) + 1:,}: not a finite number"
+                f"printed {printed!r:.60} for segment {self._taken + len(self._found) + 1:,}: not a finite number"
             )
         self._found.append(number)
 
@@ -264,9 +264,9 @@ def _exit_reason(code: int, errors: bytes) -> str:
     if code < 0:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
-    said = [line.strip() for line in _decode_output(errors).splitlines() if line.strip()]
+    error_lines = [line.strip() for line in _decode_output(errors).splitlines() if line.strip()]
     return f"ended with exit code {code}" + (
-        f": {escape_unprintable(redact_credentials(said[-1])[-MAX_REASON_LENGTH:])}" if said else ""
+        f": {escape_unprintable(redact_credentials(error_lines[-1])[-MAX_REASON_LENGTH:])}" if error_lines else ""
     )
 
 

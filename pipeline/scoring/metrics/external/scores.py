@@ -59,7 +59,7 @@ def external_scores(
         references: one or more lists as long.
         reporter: shows progress, and warnings.
     """
-    found = ExternalScores()
+    results = ExternalScores()
     for metric in metrics:
         try:
             with reporter.bar(metric.name, len(hypotheses), "segments") as bar:
@@ -67,10 +67,10 @@ def external_scores(
             score = Score(_mean_of_numbers(numbers), external_signature(metric, references))
         except ExternalMetricError as failure:
             reporter.warn(f"{test}: {metric.name} {failure}")
-            found.missing[metric.name] = str(failure)
+            results.missing[metric.name] = str(failure)
         else:
-            found.scores[metric.name], found.numbers[metric.name] = score, numbers
-    return found
+            results.scores[metric.name], results.numbers[metric.name] = score, numbers
+    return results
 
 
 def external_signature(metric: ExternalMetric, references: Sequence[Sequence[str]]) -> str:
@@ -82,9 +82,9 @@ def external_signature(metric: ExternalMetric, references: Sequence[Sequence[str
     text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + ELLIPSIS
     files = {label: each.fingerprint for label, each in command_files(metric).items()}
     digest = sha256_of_json([list(metric.command), files])[:12]
-    better = "" if metric.higher_is_better else f"|{LOWER_IS_BETTER_SIGNATURE}"
+    direction = "" if metric.higher_is_better else f"|{LOWER_IS_BETTER_SIGNATURE}"
     nrefs = num_references_signature(references)
-    return f"external:{metric.name}|nrefs:{nrefs}|command:{text}|sha256:{digest}{better}|stat:mean"
+    return f"external:{metric.name}|nrefs:{nrefs}|command:{text}|sha256:{digest}{direction}|stat:mean"
 
 
 def command_files(metric: ExternalMetric) -> dict[str, Input]:
@@ -96,9 +96,11 @@ def command_files(metric: ExternalMetric) -> dict[str, Input]:
     first, *rest = metric.command
     words = [*([first] if "/" in first else []), *rest]
     names = dict.fromkeys([*words, *(word.partition("=")[2] for word in words)])
-    found = {name: _script_files(name) for name in names if name}
+    files_by_name = {name: _script_files(name) for name in names if name}
     return {
-        f"external {metric.name}: {file}": Input.from_file(Path(file)) for files in found.values() for file in files
+        f"external {metric.name}: {file}": Input.from_file(Path(file))
+        for files in files_by_name.values()
+        for file in files
     }
 
 
@@ -119,8 +121,8 @@ def _script_files(name: str) -> list[str]:
     try:
         if not Path(name).is_dir():
             return [name] if Path(name).is_file() else []
-        walked = (os.path.join(folder, each) for folder, _, files in os.walk(name) for each in files)
-        found = list(islice(walked, MAX_FILES + 1))
-        return sorted(filter(os.path.isfile, found)) if len(found) <= MAX_FILES else []
+        paths = (os.path.join(folder, each) for folder, _, files in os.walk(name) for each in files)
+        files_in_folder = list(islice(paths, MAX_FILES + 1))
+        return sorted(filter(os.path.isfile, files_in_folder)) if len(files_in_folder) <= MAX_FILES else []
     except (OSError, ValueError):
         return []
