@@ -36,8 +36,8 @@ class Shortlist:
     vocab_size: int
 
     def __post_init__(self) -> None:
-        for ids, least in ((self.always, 0), (self.by_source, NO_PIECE)):
-            if ids.size and not least <= ids.min() <= ids.max() < self.vocab_size:
+        for ids, minimum in ((self.always, 0), (self.by_source, NO_PIECE)):
+            if ids.size and not minimum <= ids.min() <= ids.max() < self.vocab_size:
                 raise ValueError("contains ids that the vocabulary does not have")
 
     def candidates(self, source: Sequence[int]) -> Ints:

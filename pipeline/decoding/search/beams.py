@@ -69,8 +69,8 @@ class Beams:
     def record_finished(self, finished: Flags, scores: Reals) -> None:
         """Count the hypotheses that have just finished (B, W), and keep their scores (B, W)."""
         self.num_finished[:] += finished.sum(1)
-        both = np.concatenate([self.best, np.where(finished, scores, NEG_INF)], axis=1)
-        self.best[:] = np.sort(both, axis=1)[:, : -self.best.shape[1] - 1 : -1]
+        candidate_scores = np.concatenate([self.best, np.where(finished, scores, NEG_INF)], axis=1)
+        self.best[:] = np.sort(candidate_scores, axis=1)[:, : -self.best.shape[1] - 1 : -1]
 
     def extend(self, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> "Beams":
         """Return the beams in which each hypothesis has grown by a piece.
@@ -103,8 +103,8 @@ class Beams:
         cannot_improve = leading / self.bound < rival
         enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
         nothing_left = ~(leading > NEG_INF)  # true also of what is not a number
-        done: Flags = cannot_improve | enough | nothing_left
-        return done
+        mask: Flags = cannot_improve | enough | nothing_left
+        return mask
 
 
 def eos_mask(values: Reals, tokens: Ids) -> Flags:

@@ -31,11 +31,11 @@ class BatchSlots(Generic[StateT]):
         source: ids (N,), or images (B, ...).
         layout: the layout of the source.
         rules: the rules of all sentences.
-        most: the most slots.
+        batch_size: the most slots.
     """
 
     def __init__(
-        self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsProcessor, most: int
+        self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsProcessor, batch_size: int
     ) -> None:
         self._stepper, self._all_rules = stepper, rules
         self._sources = torch.split(source, layout.lengths.tolist() if source.dim() == 1 else 1)
@@ -45,8 +45,8 @@ class BatchSlots(Generic[StateT]):
         # for how many pieces a sentence keeps its slot while there are others
         self._max_steps = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._max_steps.min())
-        self._num_free, self._group = 0, min(most, SENTENCES_PER_GROUP)
-        self.sentences, self.state = self._encode_group(min(most, layout.batch), 1)
+        self._num_free, self._group = 0, min(batch_size, SENTENCES_PER_GROUP)
+        self.sentences, self.state = self._encode_group(min(batch_size, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
         self._num_read = torch.zeros_like(self.sentences)  # by the rows of each slot, also after its sentence has left
         self.rules = rules.select(self.sentences)
@@ -75,11 +75,11 @@ class BatchSlots(Generic[StateT]):
             state = state.select(rows.repeat_interleave(width))
         return torch.tensor(sentences[first:last]), state
 
-    def advance(self, done: Tensor) -> int:
+    def advance(self, is_done: Tensor) -> int:
         """Count one piece more, and free the slots whose sentences are done (B,); return their number."""
         self.num_pieces += 1
         self._num_read += 1
-        num_leaving = self._release_slots(done & (self.sentences >= 0)) if done.any() else 0
+        num_leaving = self._release_slots(is_done & (self.sentences >= 0)) if is_done.any() else 0
         if self._num_free:
             self.num_pieces[self.sentences < 0] = 0
         return num_leaving
@@ -124,16 +124,16 @@ class BatchSlots(Generic[StateT]):
         """
         if not self._num_free:
             return None
-        taken = (self.sentences >= 0).nonzero().squeeze(1)
+        occupied = (self.sentences >= 0).nonzero().squeeze(1)
         unwanted = self._is_queue_empty() and 8 * self._num_free >= len(self)
         if not unwanted and not self._exceeds_max_length():
             return None
         self._num_free = 0
-        if len(taken):
-            self.state = self.state.select(self._select_rows(taken, width))
-        self.sentences, self.num_pieces = self.sentences[taken], self.num_pieces[taken]
-        self._num_read, self.rules = self._num_read[taken], self.rules.select(taken)
-        return taken
+        if len(occupied):
+            self.state = self.state.select(self._select_rows(occupied, width))
+        self.sentences, self.num_pieces = self.sentences[occupied], self.num_pieces[occupied]
+        self._num_read, self.rules = self._num_read[occupied], self.rules.select(occupied)
+        return occupied
 
     def _exceeds_max_length(self) -> bool:
         """Return whether a free slot has read all that the model can read."""

@@ -69,7 +69,7 @@ def single_hypothesis_search(
         on_done: called with the number of further sentences that are done.
     """
     device = source.device
-    found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
+    hypotheses: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
     slots = BatchSlots(stepper, source, layout, rules, batch_size)
     tokens_B = torch.full((len(slots),), BOS_ID, device=device)
     pieces_BT = torch.empty((len(slots), int(rules.longest.max()) + 1), dtype=torch.int64, device=device)
@@ -90,7 +90,7 @@ def single_hypothesis_search(
         pieces_BT.scatter_(1, slots.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
         ended = (tokens_B == EOS_ID).cpu()
         if ended.any():
-            _collect_finished(found, slots, ended & (slots.sentences >= 0), pieces_BT, sums_B, rules)
+            _collect_finished(hypotheses, slots, ended & (slots.sentences >= 0), pieces_BT, sums_B, rules)
         if num_done := slots.advance(ended):
             on_done(num_done)
         slots.defer_long_sequences()
@@ -98,27 +98,27 @@ def single_hypothesis_search(
             tokens_B[new], sums_B[new] = BOS_ID, 0.0
         if (stay := slots.shrink(1)) is not None:
             if not len(stay):
-                return [select_n_best(hypotheses, 1) for hypotheses in found]
+                return [select_n_best(sentence_hypotheses, 1) for sentence_hypotheses in hypotheses]
             stay = stay.to(device)
             tokens_B, sums_B, pieces_BT = tokens_B[stay], sums_B[stay], pieces_BT[stay]
 
 
 def _collect_finished(
-    found: list[list[Hypothesis]],
+    hypotheses: list[list[Hypothesis]],
     slots: BatchSlots[StateT],
     ended: Tensor,
     pieces: Tensor,
     sums: Tensor,
     rules: LogitsProcessor,
 ) -> None:
-    """Add to `found` the hypotheses of the slots that have ended (B,)."""
+    """Add to `hypotheses` the hypotheses of the slots that have ended (B,)."""
     out = ended.to(pieces.device)
     lengths = slots.num_pieces[ended].tolist()
     for sentence, ids, log_prob, length in zip(
         slots.sentences[ended].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
     ):
         divisor = rules.divisors[length + 1].item()
-        found[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))
+        hypotheses[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))
 
 
 def log_prob_sum_dtype(device: torch.device) -> torch.dtype:

@@ -60,7 +60,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
     """
     longest = max_pieces(len(source), config, network.max_length)
     norms = LENGTH_NORMS[config.length_norm](np.arange(longest + 2, dtype=np.float64), config.alpha)
-    beam, found = config.beam, list[Hypothesis]()
+    beam, hypotheses = config.beam, list[Hypothesis]()
     beams = Beams.start(config.n_best, norms[[longest + 1]])
     memory, cache = network.encode(source), network.empty_cache()
     for num_pieces in count():
@@ -75,11 +75,11 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
             for rank in finished[0].nonzero()[0]:
                 ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
                 log_prob = values[0, rank].item()
-                found.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
+                hypotheses.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
         stays = top_unfinished_indices(ends, beam)[0]
         beams = beams.extend(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
         if beams.done_mask(divisors, beam, beams.sums[:, 0])[0]:
-            return select_n_best(found, config.n_best)
+            return select_n_best(hypotheses, config.n_best)
         cache = select_cache_rows(cache, parents[0, stays])
     raise AssertionError  # a hypothesis of the most pieces can but end
 
@@ -131,9 +131,9 @@ def best_candidates(log_probs: Any, sums: Reals, k: int) -> tuple[Reals, Ids, Id
     """
     vocab = log_probs.shape[1]
     values = (sums[:, None] + log_probs).ravel()
-    least = np.partition(values, -k)[-k] if len(values) > k else NEG_INF
-    places = np.flatnonzero(values >= least)
-    places = places[np.argsort(-values[places], kind="stable")[:k]]
-    missing = (0, k - len(places))
-    best, places = np.pad(values[places], missing, constant_values=NEG_INF), np.pad(places, missing)
-    return best[None], places[None] // vocab, places[None] % vocab
+    minimum = np.partition(values, -k)[-k] if len(values) > k else NEG_INF
+    indices = np.flatnonzero(values >= minimum)
+    indices = indices[np.argsort(-values[indices], kind="stable")[:k]]
+    missing = (0, k - len(indices))
+    best, indices = np.pad(values[indices], missing, constant_values=NEG_INF), np.pad(indices, missing)
+    return best[None], indices[None] // vocab, indices[None] % vocab
