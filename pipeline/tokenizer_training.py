@@ -51,10 +51,10 @@ def train_tokenizers(
             continue
         with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
             tokenizers[side] = run_with_elapsed_time(trainer.learn, bar)
-        new, least = (
+        new, initial_size = (
             ("new ", trainer.old.vocab_size) if isinstance(trainer, GrowthTrainer) else ("", len(SPECIAL_TOKENS))
         )
-        if tokenizers[side].vocab_size == least:
+        if tokenizers[side].vocab_size == initial_size:
             raise DataError(
                 f"there is nothing to learn a tokenizer from: no text, or no {new}piece of it occurs "
                 f"tokenizer.min_frequency = {format_count(min_frequency, 'time')} ({side} side)"
@@ -64,8 +64,8 @@ def train_tokenizers(
 
 def reserve_control_tokens(config: TokenizerConfig, count: int) -> TokenizerConfig:
     """The config for the pieces alone, where the tokens of languages, and tags, count among them."""
-    least = len(SPECIAL_TOKENS) + 4 + config.sentinels
-    return config.model_copy(update={"vocab_size": max(config.vocab_size - count, least)})
+    minimum = len(SPECIAL_TOKENS) + 4 + config.sentinels
+    return config.model_copy(update={"vocab_size": max(config.vocab_size - count, minimum)})
 
 
 def make_trainers(
@@ -88,11 +88,11 @@ def _make_trainer(
     grow.
     """
     if is_first and config.file is not None and config.grow is not None:
-        place = Path(config.file)
+        path = Path(config.file)
         try:
             return GrowthTrainer(load_foreign_tokenizer(config).tokenizer, config.grow, config.min_frequency)
         except ValueError as error:
-            raise DataError(str(error), file=place) from error
+            raise DataError(str(error), file=path) from error
     if side == "target" and config.label_kind is not None:
         return LabelTrainer(config.label_kind)
     return TokenizerTrainer({"source": config.source_config, "target": config.target_config}.get(side, config))

@@ -96,8 +96,8 @@ def linear(step: int, config: ScheduleConfig, context: ScheduleContext) -> float
     Returns:
         The learning rate.
     """
-    done = _decay_progress(step, config, context)
-    return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
+    decay_progress = _decay_progress(step, config, context)
+    return warmup(step, config) * (config.peak + (config.final - config.peak) * decay_progress)
 
 
 def step_decay(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
@@ -129,8 +129,8 @@ def warmup_stable_decay(step: int, config: ScheduleConfig, context: ScheduleCont
         The learning rate.
     """
     begin = context.total_steps - config.decay_steps
-    done = min(max((step - begin) / config.decay_steps, 0.0), 1.0)
-    return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
+    decay_progress = min(max((step - begin) / config.decay_steps, 0.0), 1.0)
+    return warmup(step, config) * (config.peak + (config.final - config.peak) * decay_progress)
 
 
 def plateau(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:

@@ -96,8 +96,8 @@ def train_and_publish(
         with raise_oom_as_data_error(
             lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
         ):
-            found = None if step is None else world.run_on_every_rank(partial(checkpoints.read, step))
-            trainer = assemble_trainer(session, checkpoints, found)
+            checkpoint = None if step is None else world.run_on_every_rank(partial(checkpoints.read, step))
+            trainer = assemble_trainer(session, checkpoints, checkpoint)
         resources.enter_context(close_trackers_on_failure(trainer.log))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
@@ -139,8 +139,10 @@ def normalize_like_pretrained(session: TrainingSession) -> Dataset:
     if "image_statistics" not in session.todo.config:
         return session.data
     folder = Path(str(session.config.init_from))
-    known = session.todo.inputs["init_from"]
-    preparation = read_artifact(folder, lambda made: read_image_transform(made.folder, made.path), must_match=known)
+    pretrained_input = session.todo.inputs["init_from"]
+    preparation = read_artifact(
+        folder, lambda made: read_image_transform(made.folder, made.path), must_match=pretrained_input
+    )
     if session.data.preparation == preparation:
         return session.data
     session.reporter.line(
@@ -160,7 +162,7 @@ def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
     def copy_tokenizer_files(_: Manifest) -> None:
         for name in TOKENIZER_FILES:
             wanted_bytes, present_bytes = (
-                (each / name).read_bytes() if (each / name).exists() else None for each in (source, copy_folder)
+                (folder / name).read_bytes() if (folder / name).exists() else None for folder in (source, copy_folder)
             )
             wanted_bytes = images if name == IMAGES_FILE else wanted_bytes
             if wanted_bytes is None:
@@ -186,11 +188,11 @@ def save_trained_model(folder: Path, session: TrainingSession, weights: dict[str
     """
     lora, (frozen, adapters) = session.config.lora, split_adapters(weights)
     if lora is not None:
-        about = AdapterSettings(rank=lora.rank, alpha=lora.scale)
+        adapter_settings = AdapterSettings(rank=lora.rank, alpha=lora.scale)
         if lora.publish == "adapter":
-            save_adapter(folder, adapters, about)
+            save_adapter(folder, adapters, adapter_settings)
         else:
-            frozen = merge_adapters(frozen, adapters, about.factor)
+            frozen = merge_adapters(frozen, adapters, adapter_settings.factor)
     save_model(folder, session.model, frozen, session.data.tokenizer_folder)
     return sum(each.numel() for each in adapters.values())
 

@@ -59,8 +59,8 @@ def _async_copy_to_cpu(sums: Tensor) -> Callable[[], list[float]]:
 
     def read() -> list[float]:
         is_there.synchronize()
-        found: list[float] = copy.tolist()
-        return found
+        values: list[float] = copy.tolist()
+        return values
 
     return read
 
@@ -206,12 +206,12 @@ class GradientComputer:
 
         An error is not raised yet: the other processes wait for the sums of this one, and have to know.
         """
-        own, *others = shard_batches(
+        own_shards, *worker_shards = shard_batches(
             self.world.shard_items(group), 1 + len(self.helpers), count_earlier_occurrences(group)
         )
-        self.helpers.dispatch(others, step)
-        problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
-        if self.is_sharded and len(own) * self.world.size < len(group):
+        self.helpers.dispatch(worker_shards, step)
+        problems = self.accumulate_shards(own_shards, step, sums), self.helpers.wait(sums)
+        if self.is_sharded and len(own_shards) * self.world.size < len(group):
             self._run_passes_without_batch(group[0], step)
         if problems == (None, None):
             self.helpers.add_gradients_to(self.parameters)
@@ -269,8 +269,11 @@ class GradientComputer:
             yield replace(self.task.batch(split, rows), repeats=repeats)
             return
         for part, places in self.resegmentation.iterate_resegmented_parts(split, rows, step):
-            batch, some = self.task.batch(part, np.arange(len(part))), None if repeats is None else repeats[places]
-            yield replace(batch, rows=rows[places], repeats=some)
+            batch, batch_repeats = (
+                self.task.batch(part, np.arange(len(part))),
+                None if repeats is None else repeats[places],
+            )
+            yield replace(batch, rows=rows[places], repeats=batch_repeats)
 
     def _normalize_and_clip(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""

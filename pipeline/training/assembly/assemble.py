@@ -62,12 +62,12 @@ def assemble_trainer(session: TrainingSession, checkpoints: Checkpoints, checkpo
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
     context = make_task_context(session, settings)
     check_trainable(session, context)
-    drawn = initial_state(session, settings, context)
+    state = initial_state(session, settings, context)
     if checkpoint is None:
-        start = fresh_start(session, drawn, context)
+        start = fresh_start(session, state, context)
         start = replace(start, state=shard_state(session, start.state, settings, context))
     else:
-        start = resumed_start(session, shard_state(session, drawn, settings, context), settings, checkpoint)
+        start = resumed_start(session, shard_state(session, state, settings, context), settings, checkpoint)
     setup = build_setup(session, start, context)
     report_training_setup(session, start, setup)
     return make_trainer(session, start.state, setup, context.target, checkpoints)
@@ -158,8 +158,10 @@ def make_gradients(session: TrainingSession, state: TrainState, setup: TrainingS
     data, seed, config, world = session.data, session.seed, session.config, session.world
     if uses_online_updates(session.model, config, state.progress.settings):
         return Word2vecGradientComputer(state.model, setup.task, data.train, config, seed, world, state.optimizer)
-    found = GradientComputer(state.model, setup.task, data.train, config, seed, world, setup.resegmentation)
-    return found if data.augmentation is None else replace(found, at_step=ImageAugmenter(data.augmentation, seed))
+    gradients = GradientComputer(state.model, setup.task, data.train, config, seed, world, setup.resegmentation)
+    return (
+        gradients if data.augmentation is None else replace(gradients, at_step=ImageAugmenter(data.augmentation, seed))
+    )
 
 
 def open_log(session: TrainingSession, progress: Progress) -> MetricsLog:

@@ -44,8 +44,8 @@ def step_after_epoch(num_batches: int, step: int, config: TrainingConfig, world_
     growth = config.batch_growth
     for grows_at in () if growth is None else growth.steps:
         size = config.accumulation_steps_at(step + 1) * world_size
-        before = min(max(grows_at - step, 0), -(-num_batches // size))  # of the updates before it grows
-        step, num_batches = step + before, max(num_batches - before * size, 0)
+        num_updates = min(max(grows_at - step, 0), -(-num_batches // size))  # those before it grows
+        step, num_batches = step + num_updates, max(num_batches - num_updates * size, 0)
     return step - (-num_batches // (config.accumulation_steps_at(step + 1) * world_size))
 
 

@@ -169,8 +169,8 @@ def fresh_start(session: TrainingSession, state: TrainState, context: TaskContex
         )
     initialize_for_task(state, make_task(context), context, session.data, session.reporter)
     if config.batch_tokens == "auto":
-        found = find_largest_batch_tokens(session, state.model, context)
-        progress.settings = progress.settings.model_copy(update={"batch_tokens": found})
+        batch_tokens = find_largest_batch_tokens(session, state.model, context)
+        progress.settings = progress.settings.model_copy(update={"batch_tokens": batch_tokens})
     return StartingPoint(state, before=progress.plan, is_new=True)
 
 
@@ -192,10 +192,10 @@ def resumed_start(
     earlier = read_progress(checkpoint).settings
     if reason := other_updates_problem(session.model, session.config, earlier, settings, world.size):
         raise RecipeError(reason)
-    before = world.run_on_every_rank(  # each may read a part of its own
+    previous_plan = world.run_on_every_rank(  # each may read a part of its own
         lambda: restore_progress(state, checkpoint, session.todo, settings, world.size)
     )
-    return StartingPoint(state, before=before, is_new=False)
+    return StartingPoint(state, before=previous_plan, is_new=False)
 
 
 def shard_state(

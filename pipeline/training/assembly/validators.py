@@ -86,10 +86,10 @@ def make_scorer(
         beam = session.config.validation.beam
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": beam, "n_best": 1})
         scorer = ValidationTranslator(split, target_tokenizer, decoding, session.evaluation, metrics, before=before)
-    for metric, why in scorer.missing.items():
-        without = f"{name} has no {metric_label(metric)}: {why}"
+    for metric, reason in scorer.missing.items():
+        problem = f"{name} has no {metric_label(metric)}: {reason}"
         if stopping == metric:
             remedy = "set evaluation.bleu_tokenize, or" if metric == "bleu" else "set"
-            raise DataError(f'{without}; {remedy} early_stopping.metric = "loss"')
-        session.reporter.warn(without)
+            raise DataError(f'{problem}; {remedy} early_stopping.metric = "loss"')
+        session.reporter.warn(problem)
     return scorer if scorer.metrics else None

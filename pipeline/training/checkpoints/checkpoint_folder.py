@@ -91,16 +91,16 @@ class Checkpoints:
             files = self._write_tensors(step, groups)
         except OSError as error:
             failed = error
-        written = world.all_gather_object({"files": files, "failed": None if failed is None else str(failed)})
+        reports = world.all_gather_object({"files": files, "failed": None if failed is None else str(failed)})
         if failed is not None:
             raise failed
-        problem = next((each["failed"] for each in written if each["failed"] is not None), None)
+        problem = next((each["failed"] for each in reports if each["failed"] is not None), None)
 
         def publish_or_remove_draft() -> None:
             try:
                 if problem is not None:
                     raise OSError(problem)
-                self._publish_draft(step, {name: each for one in written for name, each in one["files"].items()}, state)
+                self._publish_draft(step, {name: each for one in reports for name, each in one["files"].items()}, state)
             except BaseException:
                 self._try_to_remove(self._draft_folder(step))
                 raise
@@ -152,8 +152,8 @@ class Checkpoints:
             raise DataError("checkpoint is damaged: its own sha256 does not fit", file=file)
         if version != FORMAT_VERSION:
             raise DataError(f"checkpoint has format {version}; this tfm reads format {FORMAT_VERSION}", file=file)
-        found = {entry.name for entry in folder.iterdir()} - {"state.json"}
-        if odd := sorted(found ^ files.keys()):
+        names = {entry.name for entry in folder.iterdir()} - {"state.json"}
+        if odd := sorted(names ^ files.keys()):
             raise DataError(f"checkpoint is damaged: {odd[0]} is missing or does not belong", file=folder)
         for name in files:
             read_verified(folder / name, files)
