@@ -154,9 +154,9 @@ class RunningText(LanguageModel):
         return f"a batch of {format_count(len(rows), 'window')} x {format_count(self.block, 'token')}"
 
     def _token_stream(self, split: Split) -> Ids | TokenStream:
-        for known, text in self._texts:
-            if known is split:
-                return text
+        for cached_split, stream in self._texts:
+            if cached_split is split:
+                return stream
         self._texts.append((split, TokenStream(split) if split.is_sharded else concatenate_targets(split)))
         return self._texts[-1][1]
 

@@ -62,8 +62,8 @@ class MaskedLanguageModel(PairTask):
 
     def expected_predictions(self, split: Split) -> Floats:
         """Return (rows,) the number of tokens of each text that are chosen, in expectation; 0 of an empty one."""
-        found: Floats = expected_masked_tokens(split.source_lengths) * (split.source_lengths > 0)
-        return found
+        counts: Floats = expected_masked_tokens(split.source_lengths) * (split.source_lengths > 0)
+        return counts
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.source_lengths + 1, split.source_lengths + 1
@@ -74,8 +74,8 @@ class MaskedLanguageModel(PairTask):
         chosen = draw_masked_positions(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:
-            hidden, wanted = _masked_predictions(model, batch, chosen, keys)
-            return Predictions(hidden, wanted, len(wanted))
+            hidden, targets = _masked_predictions(model, batch, chosen, keys)
+            return Predictions(hidden, targets, len(targets))
 
         return self.criterion.loss(model.output, predict)
 
@@ -94,8 +94,8 @@ class MaskedLanguageModel(PairTask):
 
 
 def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: RandomKeys) -> EvaluationSums:
-    hidden, wanted = _masked_predictions(model, batch, chosen, keys)
-    return count_correct_tokens(model.output(hidden), wanted)
+    hidden, targets = _masked_predictions(model, batch, chosen, keys)
+    return count_correct_tokens(model.output(hidden), targets)
 
 
 def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: RandomKeys) -> tuple[Tensor, Tensor]:
@@ -104,8 +104,8 @@ def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Random
     vocab = model.embedding.table.num_embeddings
     changed, instead = draw_replacements(chosen, batch.source_lengths.numpy(), vocab, keys)
     rows, places, pieces = (torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed, instead))
-    shown = source.index_copy(0, places, pieces)
-    return model(shown, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
+    inputs = source.index_copy(0, places, pieces)
+    return model(inputs, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
 
 
 def expected_masked_tokens(length: Any) -> Any:
@@ -126,9 +126,9 @@ def draw_masked_positions(lengths: Ints, keys: RandomKeys) -> Ints:
     """
     draws = rng_keys_to_uniform(token_rng_keys(keys, lengths, _POSITION_STREAM))
     draws[np.cumsum(lengths) - 1] = 1.0
-    least = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
-    found: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(least, PREDICTED_SHARE), lengths)) & (draws < 1))
-    return found
+    minima = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
+    positions: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(minima, PREDICTED_SHARE), lengths)) & (draws < 1))
+    return positions
 
 
 def partition_positions(lengths: Ints, keys: RandomKeys, num_passes: int) -> list[Ints]:
