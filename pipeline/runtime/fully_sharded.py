@@ -79,8 +79,8 @@ def full_tensor(tensor: Tensor) -> Tensor:
     if not _is_distributed(tensor):
         return tensor
     with detect_lost_processes():
-        found: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]
-    return found
+        gathered: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]
+    return gathered
 
 
 def shard_like(local: Tensor, parameter: Tensor) -> Tensor:

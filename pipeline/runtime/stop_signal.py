@@ -31,8 +31,8 @@ class StopRequest:
 
 def request_stop(name: str) -> None:
     """Ask what runs under `catch_stop_signals` in this process to stop, as a signal of that name would."""
-    for each in list(_requests):
-        each.signal = each.signal or name
+    for request in list(_requests):
+        request.signal = request.signal or name
 
 
 def stop_signals() -> list[signal.Signals]:
@@ -60,7 +60,7 @@ def catch_stop_signals(*, echo_seconds: float = 0.0, acknowledges: bool = True) 
     def handle_signal(number: int, frame: FrameType | None) -> None:
         stop.signal = stop.signal or signal.Signals(number).name
 
-    before = {number: signal.signal(number, handle_signal) for number in stop_signals()}
+    previous_handlers = {number: signal.signal(number, handle_signal) for number in stop_signals()}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     watcher = threading.Thread(target=_watch_signals, args=(reader, echo_seconds, acknowledges), daemon=True)
@@ -69,7 +69,7 @@ def catch_stop_signals(*, echo_seconds: float = 0.0, acknowledges: bool = True) 
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(written_before)
         os.close(writer)

@@ -59,10 +59,10 @@ def read_cpu_sample() -> CpuSample | None:
     """Read the clocks; None if the system does not tell."""
     try:
         lines = STAT_FILE.read_text("ascii").splitlines()
-        mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+        allowed_cpus = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     except (OSError, ValueError, AttributeError):
         return None
-    counts = [[int(each) for each in line.split()[1:9]] for line in lines if line.partition(" ")[0] in mine]
+    counts = [[int(each) for each in line.split()[1:9]] for line in lines if line.partition(" ")[0] in allowed_cpus]
     ticks = sum(sum(each) - each[3] - each[4] for each in counts)  # all but idle, and idle while a disk is waited for
     return CpuSample(time.monotonic(), ticks / TICKS_PER_SECOND, cpu_seconds())
 
@@ -79,9 +79,9 @@ def cpu_quota(folder: Path | None = None) -> float:
     folder = folder or CGROUP_FOLDER
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
-            taken, period = " ".join((folder / file).read_text("ascii") for file in files).split()
-            if taken not in ("max", "-1"):
-                return int(taken) / int(period)
+            quota, period = " ".join((folder / file).read_text("ascii") for file in files).split()
+            if quota not in ("max", "-1"):
+                return int(quota) / int(period)
         except (OSError, ValueError, ZeroDivisionError):
             continue
     return math.inf
@@ -100,11 +100,11 @@ def available_threads(load_of_others: float, processors: int, cpu_quota: float) 
 
 def choose_num_threads(device: torch.device) -> int:
     """Choose the number of threads to train with: `OMP_NUM_THREADS` where it is set, else measured, on the CPU."""
-    ours = torch.get_num_threads()
+    num_threads = torch.get_num_threads()
     if "OMP_NUM_THREADS" in os.environ:
-        return ours
+        return num_threads
     processors, of_container = num_processors(), cpu_quota()
-    limit = min(ours, available_threads(0.0, processors, of_container))
+    limit = min(num_threads, available_threads(0.0, processors, of_container))
     if device.type != "cpu" or limit == 1:
         return limit
     before = read_cpu_sample()
@@ -138,12 +138,12 @@ class CpuLoadWatch:
         """Compare the load with that of the last look, if the time between two looks has passed."""
         if time.monotonic() < self._next:
             return
-        before, self._before = self._before, read_cpu_sample()
-        if before is None or self._before is None:
+        previous, self._before = self._before, read_cpu_sample()
+        if previous is None or self._before is None:
             self._next = math.inf
             return
         self._next = self._before.clock + self._seconds
-        load, processors = load_between(before, self._before), num_processors()
+        load, processors = load_between(previous, self._before), num_processors()
         full = load.busy > processors - MIN_IDLE_SHARE or self.waits.is_on  # threads that sleep leave some of it idle
         room = max(1, int(min(cpu_quota(), processors - load.other_programs)))
         crowded = load.other_programs > MAX_LOAD_OF_OTHERS and full and room < self.threads

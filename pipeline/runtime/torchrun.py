@@ -44,14 +44,14 @@ def rendezvous_store() -> Any:
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
-    place = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
+    address = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
     try:
-        if place not in _stores and dist.is_initialized():  # by Ray Train
-            _stores[place] = dist.distributed_c10d._get_default_store()
-        if place not in _stores:
+        if address not in _stores and dist.is_initialized():  # by Ray Train
+            _stores[address] = dist.distributed_c10d._get_default_store()
+        if address not in _stores:
             rank, size = rank_and_size()
-            _stores[place], _, _ = next(iter(rendezvous("env://", rank, size)))
-        return PrefixStore(f"tfm/{next(_collective_call_numbers)}", _stores[place])
+            _stores[address], _, _ = next(iter(rendezvous("env://", rank, size)))
+        return PrefixStore(f"tfm/{next(_collective_call_numbers)}", _stores[address])
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise mark_as_error_of_one_rank(
@@ -110,8 +110,8 @@ def _collect_outcomes(store: Any) -> dict[str, Any]:
     try:
         while not store.check(["outcome"]):
             time.sleep(POLL_INTERVAL_SECONDS)
-        found: dict[str, Any] = json.loads(store.get("outcome"))
-        return found
+        outcome: dict[str, Any] = json.loads(store.get("outcome"))
+        return outcome
     except RuntimeError as error:
         raise mark_as_error_of_one_rank(
             StoppedError("the first process has ended; the same command resumes")
