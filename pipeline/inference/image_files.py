@@ -22,19 +22,19 @@ def list_image_files(paths: Sequence[Path]) -> list[Path]:
 
     Raises DataError for a path that is neither, and for a folder without images.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         _check_image_name(str(path))
         if not path.is_dir():
             if not path.exists():
                 raise DataError("no such file", file=path)
-            found.append(path)
+            files.append(path)
             continue
-        inside = [file for _, file in list_files(path) if file.suffix.lower() in IMAGE_EXTENSIONS]
-        if not inside:
+        image_files = [file for _, file in list_files(path) if file.suffix.lower() in IMAGE_EXTENSIONS]
+        if not image_files:
             raise DataError(f"holds no image ({', '.join(IMAGE_EXTENSIONS)})", file=path)
-        found += inside
-    return found
+        files += image_files
+    return files
 
 
 def check_image_file(name: str) -> Path:

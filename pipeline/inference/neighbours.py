@@ -71,8 +71,10 @@ class WordVectors:
 
     def unknown_word_message(self, word: str) -> str:
         """The message on a word that has no vector."""
-        like = difflib.get_close_matches(word, self.rows, n=5)
-        return f"{self.owner} has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
+        similar_words = difflib.get_close_matches(word, self.rows, n=5)
+        return f"{self.owner} has no vector for {word!r}" + (
+            f"; it has {', '.join(map(repr, similar_words))}" if similar_words else ""
+        )
 
     def nearest(self, vector: Matrix, count: int, exclude: Sequence[str] = ()) -> list[Neighbour]:
         """Find the words with the largest cosine to a vector.
@@ -88,8 +90,8 @@ class WordVectors:
         norms = np.linalg.norm(self.vectors, axis=1) * np.linalg.norm(vector)
         cosines = (self.vectors @ vector) / np.maximum(norms, np.finfo(np.float32).tiny)
         words = [word for word in self.rows if word not in exclude]
-        found = [Neighbour(word, float(cosines[self.rows[word]])) for word in words]
-        return sorted(found, key=lambda each: -each.cosine)[:count]
+        neighbours = [Neighbour(word, float(cosines[self.rows[word]])) for word in words]
+        return sorted(neighbours, key=lambda each: -each.cosine)[:count]
 
     def analogies(self, first: str, second: str, third: str, count: int) -> list[Neighbour]:
         """Find the words that are to `third` as `second` is to `first` (Mikolov et al. 2013c).
@@ -102,8 +104,8 @@ class WordVectors:
             third: the word for whose counterpart to look.
             count: the number of words to return.
         """
-        one, other, third_vector = (_normalize(self[word]) for word in (first, second, third))
-        return self.nearest(other - one + third_vector, count, exclude=(first, second, third))
+        first_vector, second_vector, third_vector = (_normalize(self[word]) for word in (first, second, third))
+        return self.nearest(second_vector - first_vector + third_vector, count, exclude=(first, second, third))
 
 
 def _normalize(vector: Matrix) -> Matrix:
@@ -116,7 +118,7 @@ def read_word_classes(file: Path, words: WordVectors) -> dict[str, str]:
 
     Raises DataError, with the line, for a word without a vector and a line with more.
     """
-    found: dict[str, str] = {}
+    classes: dict[str, str] = {}
     for number, line in enumerate(open_lines(file), 1):
         fields = line.split()
         if len(fields) > 2:
@@ -124,10 +126,10 @@ def read_word_classes(file: Path, words: WordVectors) -> dict[str, str]:
         if fields and fields[0] not in words.rows:
             raise DataError(words.unknown_word_message(fields[0]), file=file, line=number)
         if fields:
-            found[fields[0]] = fields[1] if len(fields) == 2 else ""
-    if len(found) < 2:
+            classes[fields[0]] = fields[1] if len(fields) == 2 else ""
+    if len(classes) < 2:
         raise DataError("a picture needs two words or more", file=file)
-    return found
+    return classes
 
 
 def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
@@ -136,13 +138,13 @@ def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
 
     Pieces without a letter are no words, and single letters of alphabets that have capitals come last.
     """
-    spelled = [word for word in words.rows if any(map(str.isalpha, word))]
-    of_alphabet = [len(word) == 1 and word.lower() != word.upper() for word in spelled]
-    ordered = [*compress(spelled, map(not_, of_alphabet)), *compress(spelled, of_alphabet)]
-    found = dict.fromkeys(ordered[:MAX_WORDS_IN_PLOT], "")
-    if len(found) < 2:
-        raise RecipeError(f"a picture needs two words or more, and the model has {len(found)}")
-    return found
+    alphabetic_words = [word for word in words.rows if any(map(str.isalpha, word))]
+    of_alphabet = [len(word) == 1 and word.lower() != word.upper() for word in alphabetic_words]
+    ordered = [*compress(alphabetic_words, map(not_, of_alphabet)), *compress(alphabetic_words, of_alphabet)]
+    classes = dict.fromkeys(ordered[:MAX_WORDS_IN_PLOT], "")
+    if len(classes) < 2:
+        raise RecipeError(f"a picture needs two words or more, and the model has {len(classes)}")
+    return classes
 
 
 def principal_components(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
