@@ -54,9 +54,9 @@ class Mask:
                 queries, keys = self.flat
                 allowed = (queries.sentence[:, None] == keys.sentence)[None, None]
             if self.window is not None:
-                after = _key_distances(num_queries, num_keys, like.device)
-                in_window = after.abs() <= self.window
-                allowed = in_window if allowed is None else (in_window & allowed) | (after == 0)
+                distances = _key_distances(num_queries, num_keys, like.device)
+                in_window = distances.abs() <= self.window
+                allowed = in_window if allowed is None else (in_window & allowed) | (distances == 0)
             if self.causal:
                 causal = torch.ones(num_queries, num_keys, dtype=torch.bool, device=like.device).tril(-self.strict)
                 allowed = causal if allowed is None else causal & allowed
@@ -92,10 +92,10 @@ class Mask:
             real = F.pad(real, (size, (num_blocks + blocks_per_window - 2) * size - length)).unfold(
                 1, blocks_per_window * size, size
             )
-            after = _key_distances(size, blocks_per_window * size, device) - size
-            in_window = (after.abs() <= self.window) & (after <= -self.strict if self.causal else True)
+            distances = _key_distances(size, blocks_per_window * size, device) - size
+            in_window = (distances.abs() <= self.window) & (distances <= -self.strict if self.causal else True)
             allowed = in_window & real.unsqueeze(2)
-            allowed = _let_empty_rows_attend_to_self(allowed, after) if self.strict else allowed | (after == 0)
+            allowed = _let_empty_rows_attend_to_self(allowed, distances) if self.strict else allowed | (distances == 0)
             allowed = allowed.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
             self._derived[size, batch, length] = Mask(allowed=allowed)
         return self._derived[size, batch, length]

@@ -75,8 +75,8 @@ def adaptive_width_problem(config: ModelFields) -> str | None:
     if config.adaptive is None:
         return None
     stacks = {"encoder": (config.encoder,), "decoder": (config.decoder,)}
-    both = (config.encoder, config.decoder) if config.vision is None else (config.decoder,)
-    for stack in both if config.only_stack is None else stacks[config.only_stack]:
+    embedded_stacks = (config.encoder, config.decoder) if config.vision is None else (config.decoder,)
+    for stack in embedded_stacks if config.only_stack is None else stacks[config.only_stack]:
         width, factor = config.embedding_dim or stack.dim, config.adaptive.factor
         if width < factor ** len(config.adaptive.cutoffs):
             return (

@@ -30,8 +30,8 @@ def image_source_vectors_problem(config: ModelFields) -> str | None:
 
 
 def image_reversal_problem(config: ModelFields) -> str | None:
-    why = "is of an encoder that reads text; an image (model.vision) is not read in an order"
-    return None if config.vision is None else _reading_direction_problem(config, why)
+    reason = "is of an encoder that reads text; an image (model.vision) is not read in an order"
+    return None if config.vision is None else _reading_direction_problem(config, reason)
 
 
 def vision_pooling_problem(config: ModelFields) -> str | None:
@@ -82,14 +82,14 @@ def canine_hashes_problem(config: ModelFields) -> str | None:
 
 
 def canine_order_problem(config: ModelFields) -> str | None:
-    why = "is of an encoder that reads step by step; that of model.canine attends"
-    return None if config.canine is None else _reading_direction_problem(config, why)
+    reason = "is of an encoder that reads step by step; that of model.canine attends"
+    return None if config.canine is None else _reading_direction_problem(config, reason)
 
 
 def canine_with_other_mixing_problem(config: ModelFields) -> str | None:
     if config.canine is not None and config.mixings != {"attention"}:
-        other = sorted(config.mixings - {"attention"})[0]
-        return f'model.canine has layers of attention: mixing = "attention", not "{other}"'
+        mixing = sorted(config.mixings - {"attention"})[0]
+        return f'model.canine has layers of attention: mixing = "attention", not "{mixing}"'
     return None
 
 

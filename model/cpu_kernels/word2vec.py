@@ -92,9 +92,9 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
 def list_kept_words(ids, key, keep_probs, words, positions):  # type: ignore[no-untyped-def]
     """List the words of a text (n,) that are kept, and their places in it; return their number."""
     text_key, count = hash_pair(key, SUBSAMPLING_STREAM), 0
-    for place in range(len(ids)):
-        if (hash_pair(text_key, place) >> np.uint64(11)) * 2.0**-53 < keep_probs[ids[place]]:
-            words[count], positions[count] = ids[place], place
+    for position in range(len(ids)):
+        if (hash_pair(text_key, position) >> np.uint64(11)) * 2.0**-53 < keep_probs[ids[position]]:
+            words[count], positions[count] = ids[position], position
             count += 1
     return count
 

@@ -203,7 +203,7 @@ class _StepAttention:
         )
         types = {rows.dtype} if cos_sin is None else {rows.dtype, torch.float32}
         self._outputs = {
-            each: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=each) for each in types
+            dtype: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=dtype) for dtype in types
         }
 
     def self_attention(self, projected: Tensor, cache: LayerKVCache) -> Tensor:

@@ -160,10 +160,10 @@ def make_compiled_generation_batch(
     )
     if weights is None:
         return None
-    given = np.asarray(pieces, np.int64)
-    if given.max() >= len(weights.decoder.table):  # the loop does not look whether a row is there
-        raise IndexError(f"piece {given.max()} of a vocabulary of {len(weights.decoder.table)}")
-    return CompiledGenerationBatch(weights, given, max_length, pad_bos_eos_ids)
+    ids = np.asarray(pieces, np.int64)
+    if ids.max() >= len(weights.decoder.table):  # the loop does not look whether a row is there
+        raise IndexError(f"piece {ids.max()} of a vocabulary of {len(weights.decoder.table)}")
+    return CompiledGenerationBatch(weights, ids, max_length, pad_bos_eos_ids)
 
 
 def _is_supported(model: DecoderOnly) -> bool:

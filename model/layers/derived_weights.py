@@ -55,16 +55,18 @@ class DerivedWeights(Generic[T]):
             settings: everything else on which the value depends.
         """
         versions: list[object] = [_num_invalidations, settings]
-        for each in weights:
-            versions.append(each.data_ptr())
-            versions.append(object() if each.is_inference() else each._version)
-            versions.append(getattr(each, STEP_COUNTER_ATTRIBUTE, 0))
+        for weight in weights:
+            versions.append(weight.data_ptr())
+            versions.append(object() if weight.is_inference() else weight._version)
+            versions.append(getattr(weight, STEP_COUNTER_ATTRIBUTE, 0))
         if versions != self._seen:
             self._made = make()
-            for each in weights:
-                if not hasattr(each, STEP_COUNTER_ATTRIBUTE):
-                    setattr(each, STEP_COUNTER_ATTRIBUTE, 0)
-            self._memory = [each.untyped_storage() for each in weights]  # so that no other weights come to lie there
+            for weight in weights:
+                if not hasattr(weight, STEP_COUNTER_ATTRIBUTE):
+                    setattr(weight, STEP_COUNTER_ATTRIBUTE, 0)
+            self._memory = [
+                weight.untyped_storage() for weight in weights
+            ]  # so that no other weights come to lie there
             self._seen = versions
         return cast(T, self._made)
 

@@ -119,7 +119,7 @@ class FeedForward(nn.Module):
             self.activation is F.relu
             and (type(self.dropout) is Dropout and self.dropout.rate == 0)
             and all(
-                type(each) is Linear and each.compute_dtype in LOW_PRECISION_DTYPES and each.bias is not None
-                for each in (self.inner, self.outer)
+                type(product) is Linear and product.compute_dtype in LOW_PRECISION_DTYPES and product.bias is not None
+                for product in (self.inner, self.outer)
             )
         )

@@ -152,11 +152,11 @@ class RecurrentEncoderDecoder(nn.Module):
             (N, E); zeros at filler rows.
         """
         source, source_layout = _drop_padding(source, source_layout)
-        given, (target, target_layout) = len(target), _drop_padding(target, target_layout)
+        num_given_rows, (target, target_layout) = len(target), _drop_padding(target, target_layout)
         states, memory = self.encode(source, source_layout)
         rows = self.target_embedding(target, target_layout.positions)
         hidden: Tensor = self.narrow(self.decoder(rows, target_layout, states, memory))
-        return F.pad(hidden, (0, 0, 0, given - len(hidden))) if len(hidden) < given else hidden
+        return F.pad(hidden, (0, 0, 0, num_given_rows - len(hidden))) if len(hidden) < num_given_rows else hidden
 
     def start(self, source: Tensor, layout: Layout) -> RecurrentState:
         """Read source ids (N,) or images; the state of one row a sentence."""

@@ -23,12 +23,12 @@ class _RecurrentMatmul:
     If that is a lower precision than the matrix has, rows are topped up to a few shapes (`layers/linear.py`).
     """
 
-    def __init__(self, matrix: Tensor, most: int, dtype: torch.dtype) -> None:
+    def __init__(self, matrix: Tensor, max_rows: int, dtype: torch.dtype) -> None:
         self._matrix, self._is_low = matrix.to(dtype), matrix.dtype != dtype
         if self._is_low:
-            most = -(-most // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
-            self._x = self._matrix.new_zeros(most, matrix.shape[0])
-            self._y = self._matrix.new_empty(most, matrix.shape[1])
+            max_rows = -(-max_rows // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
+            self._x = self._matrix.new_zeros(max_rows, matrix.shape[0])
+            self._y = self._matrix.new_empty(max_rows, matrix.shape[1])
 
     def __call__(self, x: Tensor) -> Tensor:
         """Multiply (n, in) by the matrix: (n, out); in a lower precision the next call overwrites the result."""
@@ -159,14 +159,14 @@ class UnrolledSsru(torch.autograd.Function):
         Returns:
             h (N, D) of all rows; the last h and c (B, D).
         """
-        kept, cell = forget.sigmoid(), cell.clone()
-        new = (1 - kept) * candidate
+        forget_gate, cell = forget.sigmoid(), cell.clone()
+        new = (1 - forget_gate) * candidate
         cells, cells_before = torch.empty_like(candidate), torch.empty_like(candidate)
         for size, rows in _step_slices(batch_sizes):
             c = cell[:size]
             cells_before[rows] = c
-            cells[rows] = c.mul_(kept[rows]).add_(new[rows])
-        ctx.save_for_backward(kept, candidate, cells_before, cells, cell)
+            cells[rows] = c.mul_(forget_gate[rows]).add_(new[rows])
+        ctx.save_for_backward(forget_gate, candidate, cells_before, cells, cell)
         ctx.sizes = batch_sizes
         return cells.relu(), cell.relu(), cell
 
@@ -181,14 +181,14 @@ class UnrolledSsru(torch.autograd.Function):
             grad_hidden: gradient of the last h (B, D).
             grad_cell: gradient of the last c (B, D).
         """
-        kept, candidate, cells_before, cells, cell = ctx.saved_tensors
+        forget_gate, candidate, cells_before, cells, cell = ctx.saved_tensors
         grad_cells, grad_cell = grad_hiddens * (cells > 0), grad_cell + grad_hidden * (cell > 0)
         for size, rows in reversed([*_step_slices(ctx.sizes)]):
             dc = grad_cell[:size]
             grad_cells[rows] = dc.add_(grad_cells[rows])
-            dc.mul_(kept[rows])
-        grad_forget = grad_cells * (cells_before - candidate) * kept * (1 - kept)
-        return grad_forget, grad_cells * (1 - kept), grad_cell, None
+            dc.mul_(forget_gate[rows])
+        grad_forget = grad_cells * (cells_before - candidate) * forget_gate * (1 - forget_gate)
+        return grad_forget, grad_cells * (1 - forget_gate), grad_cell, None
 
 
 class UnrolledGru(torch.autograd.Function):

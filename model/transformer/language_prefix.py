@@ -120,11 +120,11 @@ class MBart(LanguagePrefixModel):
     def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
         firsts, lasts, read = _first_last_rows_and_shorter_layout(layout, source.device)
-        behind = lasts.index_select(0, read.sentence)
+        last_rows = lasts.index_select(0, read.sentence)
         places = firsts.index_select(0, read.sentence) + read.positions + 2
-        places = torch.where(places > behind, places - read.positions - 1, places)
+        places = torch.where(places > last_rows, places - read.positions - 1, places)
         return EncoderInputAndPrefix(
-            source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1)
+            source.index_select(0, torch.minimum(places, last_rows)), read, source[firsts].unsqueeze(1)
         )
 
 
@@ -148,11 +148,11 @@ def prepend_prefix(prefix: Tensor, target: Tensor, layout: AnyLayout) -> tuple[T
         The ids; their layout; the rows (N,) of the last token of each lead and of the tokens of each target.
     """
     assert isinstance(layout, Layout)
-    more = prefix.shape[1] - 1
-    places = torch.arange(layout.num_rows, device=target.device) + more * (layout.sentence + 1)
-    decoder_tokens = target.new_empty(layout.num_rows + more * layout.batch).index_copy_(0, places, target)
-    longer = Layout.from_lengths(layout.lengths + more, target.device)
-    begins = places[layout.positions == 0] - more
+    num_extra = prefix.shape[1] - 1
+    places = torch.arange(layout.num_rows, device=target.device) + num_extra * (layout.sentence + 1)
+    decoder_tokens = target.new_empty(layout.num_rows + num_extra * layout.batch).index_copy_(0, places, target)
+    longer = Layout.from_lengths(layout.lengths + num_extra, target.device)
+    begins = places[layout.positions == 0] - num_extra
     for number, tokens in enumerate(prefix.unbind(1)):
         decoder_tokens[begins + number] = tokens
     return decoder_tokens, longer, places

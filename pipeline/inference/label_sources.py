@@ -54,7 +54,7 @@ def encode_sources(
     source_problems.lines += len(lines)
     source_problems.cut += sum(len(source.ids) > limit for source in sources)
     source_problems.words += sum(
-        len(one.sizes or ()) - len(truncated.sizes or ())
-        for one, truncated in zip(sources, truncated_sources, strict=True)
+        len(original.sizes or ()) - len(truncated.sizes or ())
+        for original, truncated in zip(sources, truncated_sources, strict=True)
     )
     return truncated_sources

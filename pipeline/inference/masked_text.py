@@ -51,8 +51,8 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
             continue
         if neighbour:
             raise DataError(
-                f'{MASK_TOKEN} is part of "{escape_unprintable(neighbour[:MAX_CHARACTERS_SHOWN])}", which the model reads '
-                "as one piece: put a space between them"
+                f'{MASK_TOKEN} is part of "{escape_unprintable(neighbour[:MAX_CHARACTERS_SHOWN])}", which the model '
+                "reads as one piece: put a space between them"
             )
         if joins_space and _ends_with_space(tokenizer, ids, masks):
             ids.pop()
