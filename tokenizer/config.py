@@ -132,11 +132,11 @@ class TokenizerConfig(BaseModel):
             return self
         if self.source_from is not None:
             raise ValueError("`file` and `source_from` both name the tokenizer of the source: remove one")
-        used = GROWTH_KEYS if self.grow is not None else ()
-        idle = [name for name in LEARNING_KEYS if name in self.model_fields_set and name not in used]
+        growth_keys = GROWTH_KEYS if self.grow is not None else ()
+        idle = [name for name in LEARNING_KEYS if name in self.model_fields_set and name not in growth_keys]
         if self.shared and idle:
-            why = "is used unchanged, and nothing is learned" if self.grow is None else "says how it is learned"
-            raise ValueError(f"`file` {why}: remove {', '.join(idle)}")
+            reason = "is used unchanged, and nothing is learned" if self.grow is None else "says how it is learned"
+            raise ValueError(f"`file` {reason}: remove {', '.join(idle)}")
         return self
 
     @model_validator(mode="after")
@@ -165,11 +165,11 @@ class TokenizerConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_side_normalization(self) -> "TokenizerConfig":
-        taken = next((name for name in ("file", "source_from") if getattr(self, name) is not None), None)
+        key = next((name for name in ("file", "source_from") if getattr(self, name) is not None), None)
         idle = [name for name in SOURCE_KEYS if getattr(self, name) is not None]
-        if taken is not None and idle:
+        if key is not None and idle:
             raise ValueError(
-                f"`{taken}` has the source's tokenizer, with its own normalisation: remove {', '.join(idle)}"
+                f"`{key}` has the source's tokenizer, with its own normalisation: remove {', '.join(idle)}"
             )
         idle = [name for name in TARGET_KEYS if getattr(self, name) is not None]
         if self.label_kind is not None and idle:
@@ -201,8 +201,8 @@ class TokenizerConfig(BaseModel):
 
     def _side_config(self, normalization: Normalization | None, lowercase: bool | None, kind: str) -> "TokenizerConfig":
         """The config with the settings of a side, where it has its own."""
-        own = {"kind": kind, "normalization": normalization, "lowercase": lowercase}
-        return self.model_copy(update={name: value for name, value in own.items() if value is not None})
+        side_settings = {"kind": kind, "normalization": normalization, "lowercase": lowercase}
+        return self.model_copy(update={name: value for name, value in side_settings.items() if value is not None})
 
     @property
     def label_kind(self) -> LabelKind | None:

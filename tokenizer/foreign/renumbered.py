@@ -47,15 +47,15 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     names = {number: pieces.get(number, unused_token_name(number)) for number in range(size)}
     if [names.get(number) for number in range(4)] == [*SPECIAL_TOKENS] and _has_default_role_ids(roles, size):
         return RenumberedTokenizer({**document, "post_processor": None}, list(range(size)), [])
-    kept: dict[str, int] = {}
+    role_ids: dict[str, int] = {}
     for role in ROLE_PRECEDENCE:
-        if roles.get(role) is not None and roles[role] not in kept.values():
-            kept[role] = roles[role]
+        if roles.get(role) is not None and roles[role] not in role_ids.values():
+            role_ids[role] = roles[role]
     eos_id = roles.get(EOS, 0)
-    rows = [kept.get(role, roles.get(role, eos_id)) for role in SPECIAL_TOKENS]
-    rest = [number for number in range(size) if number not in kept.values()]
+    rows = [role_ids.get(role, roles.get(role, eos_id)) for role in SPECIAL_TOKENS]
+    rest = [number for number in range(size) if number not in role_ids.values()]
     new_names = [*SPECIAL_TOKENS, *(_make_unique_name(names[number], number) for number in rest)]
-    unmapped_ids = [number for number, role in enumerate(SPECIAL_TOKENS) if role not in kept]
+    unmapped_ids = [number for number, role in enumerate(SPECIAL_TOKENS) if role not in role_ids]
     rows += rest
     return RenumberedTokenizer(_renumber_document(document, new_names, rows, unmapped_ids), rows, unmapped_ids)
 
@@ -76,13 +76,13 @@ def document_pieces(document: Mapping[str, Any]) -> dict[int, str]:
     """Every piece by its id. Raises ValueError if the tokenizer is of no kind that is known."""
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Mapping):
-        found = {_check_id(number): piece for piece, number in vocab.items()}
+        pieces = {_check_id(number): piece for piece, number in vocab.items()}
     elif isinstance(vocab, list):
-        found = {number: piece for number, (piece, _) in enumerate(vocab)}
+        pieces = {number: piece for number, (piece, _) in enumerate(vocab)}
     else:
         raise ValueError(f"its tokenizer is of a kind that is not known ({document['model'].get('type')})")
-    return found | {
-        _check_id(each["id"]): _check_token_is_text(each["content"]) for each in document.get("added_tokens") or []
+    return pieces | {
+        _check_id(token["id"]): _check_token_is_text(token["content"]) for token in document.get("added_tokens") or []
     }
 
 
@@ -121,8 +121,8 @@ def _renumber_document(
     if isinstance(model["vocab"], list):
         scores = [score for _, score in model["vocab"]]
         low = min(scores)
-        known = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in unmapped_ids}
-        model["vocab"] = [[new_names[new], known.get(new, low)] for new in of_model]
+        known_scores = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in unmapped_ids}
+        model["vocab"] = [[new_names[new], known_scores.get(new, low)] for new in of_model]
         model["unk_id"] = SPECIAL_TOKENS.index(UNK)
     else:
         model["vocab"] = {new_names[new]: new for new in of_model}
@@ -138,13 +138,13 @@ def _renumber_document(
         for new in range(len(rows))
         if new < len(SPECIAL_TOKENS) or rows[new] in added or new > last
     ]
-    before = document.get("pre_tokenizer")
+    pre_tokenizer = document.get("pre_tokenizer")
     if _finds_whole_pieces(model):
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
-        before = split_spelled_control_tokens(
-            before, {*SPECIAL_TOKENS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
+        pre_tokenizer = split_spelled_control_tokens(
+            pre_tokenizer, {*SPECIAL_TOKENS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
         )
-    changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
+    changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": pre_tokenizer, "post_processor": None}
     return {**document, **changed, "truncation": None, "padding": None}
 
 
@@ -157,8 +157,8 @@ def _make_token(token_id: int, name: str, old_token: Mapping[str, Any] | None) -
 def finds_control_tokens(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer with our control tokens finds one in a text that spells it, though it takes such for text."""
     texts = [text.format(token) for token in SPECIAL_TOKENS for text in ("{}", "a {} b", "a{}b")]
-    found = {number for text in texts for number in backend.encode(text, add_special_tokens=False).ids}
-    return bool(found & ({*range(len(SPECIAL_TOKENS))} - {UNK_ID}))
+    ids = {number for text in texts for number in backend.encode(text, add_special_tokens=False).ids}
+    return bool(ids & ({*range(len(SPECIAL_TOKENS))} - {UNK_ID}))
 
 
 def cut_spelled_control_tokens(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,6 +184,6 @@ def _merges_without(model: Mapping[str, Any], control: Collection[str | None]) -
 
 def split_spelled_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
     """The pre-tokenizer that also splits behind the first character of a text that spells a control token."""
-    spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
-    cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}
-    return {"type": "Sequence", "pretokenizers": [cut] if step is None else [step, cut]}
+    pattern = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
+    split_step = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split_step] if step is None else [step, split_step]}

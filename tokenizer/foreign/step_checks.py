@@ -81,27 +81,27 @@ def has_nested_quantifier(pattern: str) -> bool:
 
     Such a pattern may try every way to divide a text, whose number doubles with each character.
     """
-    varies, before, place = [False], False, 0  # of each open group, and of the group just closed
-    while (part := _PATTERN_PART.search(pattern, place)) is not None:
-        before = before and part.start() == place
-        text, place = part.group(), part.end()
+    varies, varies_before, position = [False], False, 0  # of each open group, and of the group just closed
+    while (part := _PATTERN_PART.search(pattern, position)) is not None:
+        varies_before = varies_before and part.start() == position
+        text, position = part.group(), part.end()
         if text.startswith(("\\g", "\\k")):
             return True
         if text == "[":
-            place, before = _character_class_end(pattern, place), False
+            position, varies_before = _character_class_end(pattern, position), False
         elif text == "(":
             varies.append(False)
         elif text == ")" and len(varies) > 1:
-            before = varies.pop()
-            varies[-1] |= before
+            varies_before = varies.pop()
+            varies[-1] |= varies_before
             continue
         elif text == "|":
             varies[-1] |= len(varies) > 1
         elif text in "*+" or (text[0] == "{" and _is_unbounded(part)):
-            if before:
+            if varies_before:
                 return True
             varies[-1] = True
-        before = False
+        varies_before = False
     return False
 
 

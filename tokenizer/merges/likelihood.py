@@ -37,8 +37,8 @@ def likelihood_gain(counts: PieceCounts, pair: Pair) -> float:
 
 def _log_likelihood_drop(count: int, decrease: int) -> float:
     """f(count) - f(count - fall), without the loss of digits that a difference of large numbers has."""
-    after = count - decrease
-    return decrease * log(count) - after * log1p(-decrease / count) if after else count * log(count)
+    new_count = count - decrease
+    return decrease * log(count) - new_count * log1p(-decrease / count) if new_count else count * log(count)
 
 
 def best_merges_by_ratio(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:

@@ -49,7 +49,8 @@ class PieceCounts:
             return self.pairs.get(pair, 0)
         if pair not in self._twins:
             self._twins[pair] = sum(
-                self._times[each] * _count_adjacent_repeats(self._words[each], left) for each in self._where[pair]
+                self._times[word_id] * _count_adjacent_repeats(self._words[word_id], left)
+                for word_id in self._where[pair]
             )
         return self._twins[pair]
 
@@ -57,16 +58,16 @@ class PieceCounts:
         """Make one piece of the two wherever they are neighbors, from the left; the pairs whose score may change."""
         new = self.union(left, right)
         for number in self._where.pop((left, right)):
-            word, times, place = self._words[number], self._times[number], 0
-            while left in word[place:-1]:
-                place = word.index(left, place)
-                if word[place + 1] == right:
-                    self._merge_pair(place, new, number)
+            word, times, index = self._words[number], self._times[number], 0
+            while left in word[index:-1]:
+                index = word.index(left, index)
+                if word[index + 1] == right:
+                    self._merge_pair(index, new, number)
                     self.pieces[left] -= times
                     self.pieces[right] -= times
                     self.pieces[new] += times
                     self.num_pieces -= times
-                place += 1
+                index += 1
         return self._with[left] | self._with[right] | self._with[new] | self._makers[new]
 
     def _merge_pair(self, index: int, new: str, word_id: int) -> None:
@@ -137,18 +138,18 @@ def best_merges(
         if counts.pairs.get(pair, 0) < min_frequency:
             del valid[pair]
             continue
-        if best != (now := heap_entry(pair)):
-            valid[pair] = now
-            heappush(heap, now)
+        if best != (entry := heap_entry(pair)):
+            valid[pair] = entry
+            heappush(heap, entry)
             continue
         if -best[0] < min_score:
             return
         del valid[pair]
         yield pair
         for changed in counts.join(*pair):
-            if counts.pairs[changed] >= min_frequency and valid.get(changed) != (now := heap_entry(changed)):
-                valid[changed] = now
-                heappush(heap, now)
+            if counts.pairs[changed] >= min_frequency and valid.get(changed) != (entry := heap_entry(changed)):
+                valid[changed] = entry
+                heappush(heap, entry)
         if len(heap) > 4 * len(valid) + 1000:
             heap = list(valid.values())
             heapify(heap)
