@@ -66,6 +66,6 @@ def open_alignment_file(
 
     check_file_is_writable(file)
     with convert_os_errors(file), file.open("w", encoding="utf-8", newline="\n") as stream:
-        found = AlignmentWriter(load(), stream)
-        yield found.add
-        found.flush()
+        writer = AlignmentWriter(load(), stream)
+        yield writer.add
+        writer.flush()

@@ -91,9 +91,9 @@ def print_data(text: str, end: str = "\n") -> None:
 
     Stdout is not flushed: thousands of lines may follow.
     """
-    whole = text + end
-    shown = escape_control_characters(whole) if sys.stdout.isatty() else whole
-    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))
+    content = text + end
+    printable = escape_control_characters(content) if sys.stdout.isatty() else content
+    sys.stdout.buffer.write(printable.encode("utf-8", "backslashreplace"))
 
 
 def print_json(value: object, indent: int | None = None) -> None:

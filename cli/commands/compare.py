@@ -183,9 +183,9 @@ def _compare_outputs(
         sort=sort,
         reporter=reporter,
     )
-    known = all_metrics(compared.comparison)
-    external = [each.name for each in compared.evaluation.external if each.name in known]
-    names = match_metric_names([*metrics, *external], compared.comparison) if metrics else known
+    known_metrics = all_metrics(compared.comparison)
+    external = [each.name for each in compared.evaluation.external if each.name in known_metrics]
+    names = match_metric_names([*metrics, *external], compared.comparison) if metrics else known_metrics
     significance = run_significance_tests(compared.comparison, names, reporter, systems=compared.systems)
     _show_and_write_comparison(
         compared.comparison,
@@ -219,12 +219,12 @@ def _print_comparison(
             f"{significance.test}: {format_count(significance.num_segments, 'segment')}, "
             f"differences from {comparison.baseline.name}"
         ] = tests
-    for number, (title, each) in enumerate(tables.items()):
+    for number, (title, table_columns) in enumerate(tables.items()):
         if markdown:
-            print_data("\n".join([""] * (number > 0) + markdown_lines(each)))
+            print_data("\n".join([""] * (number > 0) + markdown_lines(table_columns)))
         else:
-            cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
-            make_reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
+            cells = list(zip(*(map(str, column.cells) for column in table_columns), strict=True))
+            make_reporter(tables_on_stdout=True).table(title, [column.heading for column in table_columns], cells)
     for sentence in (
         *legend_sentences(comparison, significance, metrics, columns),
         *agreement_legend(comparison, significance, metrics),

@@ -44,5 +44,5 @@ def pull(
     from tfm.pipeline.hub.pull import pull as pull_model
 
     reporter = make_reporter()
-    made = pull_model(name, out, revision=revision, reporter=reporter)
-    reporter.line(f"model: {made.fingerprint}, fetched from {name} as {out / 'model'}")
+    manifest = pull_model(name, out, revision=revision, reporter=reporter)
+    reporter.line(f"model: {manifest.fingerprint}, fetched from {name} as {out / 'model'}")

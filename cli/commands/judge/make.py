@@ -85,8 +85,8 @@ def make(
     from tfm.pipeline.judging.making.texts import image_source_warning, read_systems
 
     systems = read_systems(runs or (), files, test=test, source=source, references=reference or ())
-    wanted = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
-    campaign = make_campaign(wanted, systems)
+    spec = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
+    campaign = make_campaign(spec, systems)
     write_campaign_folder(campaign, out)
     reporter = make_reporter()
     reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_workload_table(campaign))

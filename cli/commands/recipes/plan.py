@@ -75,8 +75,8 @@ def plan(
     measured = None
     if devices is None:
         measured = measure_short_training(recipe, sets or (), length, corpus.updates)
-    both = vocabularies[0], vocabularies[1]
-    run_plan = make_plan(resolved, corpus, both, devices, measured, price=price, stale_data=stale_data)
+    vocabulary_pair = vocabularies[0], vocabularies[1]
+    run_plan = make_plan(resolved, corpus, vocabulary_pair, devices, measured, price=price, stale_data=stale_data)
     if as_json:
         print_json(run_plan.as_json(), indent=1)
         return

@@ -131,15 +131,15 @@ def _run_trials(
 
 def _worker_arguments(arguments: list[str]) -> list[str]:
     """Return the same command for one worker, which has the storage from the environment: `ps` shows the arguments."""
-    kept, skip = [], False
-    for each in arguments:
-        if skip or each.startswith(("--workers=", "--storage=")):
+    worker_arguments, skip = [], False
+    for argument in arguments:
+        if skip or argument.startswith(("--workers=", "--storage=")):
             skip = False
-        elif each in ("--workers", "--storage"):
+        elif argument in ("--workers", "--storage"):
             skip = True
         else:
-            kept.append(each)
-    return kept
+            worker_arguments.append(argument)
+    return worker_arguments
 
 
 def describe_trials_shown(num_trials: int) -> str:
@@ -149,13 +149,15 @@ def describe_trials_shown(num_trials: int) -> str:
 
 def trials_table(results: "SearchResults", keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """The best trials, those without a figure last; keys: of the space, of which those that a trial has are shown."""
-    rest = [each for each in results.trials if each.value is None]
-    keys = [key for key in keys if any(key in each.configuration for each in results.trials)]
+    rest = [trial for trial in results.trials if trial.value is None]
+    keys = [key for key in keys if any(key in trial.configuration for trial in results.trials)]
     rows = []
-    for each in [*results.ranked, *rest][:MAX_TRIALS_SHOWN]:
-        settings = [each.configuration.get(key, "–") for key in keys]
-        shown = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in settings]
-        figure = "–" if each.value is None else f"{each.value:.4f}"
-        ended = f"{each.ended}: {each.reason}" if each.reason else each.ended
-        rows.append([str(each.number), figure, *shown, f"{each.updates:,}", f"{each.seconds:,.0f}", ended])
+    for trial in [*results.ranked, *rest][:MAX_TRIALS_SHOWN]:
+        settings = [trial.configuration.get(key, "–") for key in keys]
+        formatted_settings = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in settings]
+        figure = "–" if trial.value is None else f"{trial.value:.4f}"
+        ended = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
+        rows.append(
+            [str(trial.number), figure, *formatted_settings, f"{trial.updates:,}", f"{trial.seconds:,.0f}", ended]
+        )
     return ["trial", results.metric, *keys, "updates", "seconds", "ended"], rows
