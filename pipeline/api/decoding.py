@@ -49,8 +49,10 @@ def decode_texts(
                 loaded, lines, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
             )
         else:
-            shown = decode_images([check_image_file(line) for line in lines], images)
-            decoded = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
+            image_files = decode_images([check_image_file(line) for line in lines], images)
+            decoded = translate_images(
+                loaded, image_files, config, prefixes=prefixes, forced=forced, on_done=bar.advance
+            )
         return list(decoded)
 
 
@@ -62,8 +64,8 @@ def continue_prompts(generator: TextGenerator, prompts: Sequence[str]) -> list[l
     try:
         return list(generator.generate_batch(prompts))
     except PromptError as error:
-        place = f"prompts[{error.row}]: " if len(prompts) > 1 else ""
-        raise DataError(f"{place}{error}") from error
+        location = f"prompts[{error.row}]: " if len(prompts) > 1 else ""
+        raise DataError(f"{location}{error}") from error
 
 
 def make_text_generator(

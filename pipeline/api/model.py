@@ -181,9 +181,9 @@ class Model:
             DataError: the text has no mask, or is too long.
         """
         check_has_method(self._loaded, "fill")
-        count, asked = arguments.check_whole_number(top, "top", 1), arguments.check_choice(unit, FILL_UNITS, "unit")
+        count, fill_unit = arguments.check_whole_number(top, "top", 1), arguments.check_choice(unit, FILL_UNITS, "unit")
         with exclude_other_threads():
-            return fill_masks(self._loaded, arguments.check_single_text(text, "text"), count, asked)  # type: ignore[arg-type]
+            return fill_masks(self._loaded, arguments.check_single_text(text, "text"), count, fill_unit)  # type: ignore[arg-type]
 
     @overload
     def generate(  # type: ignore[overload-overlap]
@@ -235,10 +235,10 @@ class Model:
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
             beginnings = arguments.to_text_list(prompts, "prompts")
-            found = continue_prompts(writer, beginnings)
+            generations = continue_prompts(writer, beginnings)
             texts = [
                 writer.decode_encoded_prompt(prompt) + n_best[0].text
-                for prompt, n_best in zip(beginnings, found, strict=True)
+                for prompt, n_best in zip(beginnings, generations, strict=True)
             ]
         return texts[0] if isinstance(prompts, str) else texts
 
@@ -284,8 +284,8 @@ class Model:
         """
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
-            found = continue_prompts(writer, arguments.to_text_list(prompts, "prompts"))
-        return found[0] if isinstance(prompts, str) else found
+            generations = continue_prompts(writer, arguments.to_text_list(prompts, "prompts"))
+        return generations[0] if isinstance(prompts, str) else generations
 
     @name_parameters_in_errors
     def score(
@@ -327,9 +327,9 @@ class Model:
         predict, which are the default, or "target", those that are predicted. Raises RecipeError, with words like it,
         for a word that has no vector.
         """
-        known = self._words(arguments.check_side(side))
-        rows = [known[word] for word in arguments.to_text_list(words, "words")]
-        return np.stack(rows) if rows else known.vectors[:0]
+        vectors = self._words(arguments.check_side(side))
+        rows = [vectors[word] for word in arguments.to_text_list(words, "words")]
+        return np.stack(rows) if rows else vectors.vectors[:0]
 
     @name_parameters_in_errors
     def encode(
@@ -370,9 +370,9 @@ class Model:
         Returns:
             The words, the nearest first.
         """
-        known = self._words(arguments.check_side(side))
+        vectors = self._words(arguments.check_side(side))
         count = arguments.check_whole_number(count, "count", 1)
-        return known.nearest(known[arguments.check_single_text(word, "word")], count, exclude=(word,))
+        return vectors.nearest(vectors[arguments.check_single_text(word, "word")], count, exclude=(word,))
 
     @name_parameters_in_errors
     def neighbour_probability(self, center: str, outside: str) -> NeighbourProbability:
