@@ -64,9 +64,8 @@ class DerivedWeights(Generic[T]):
             for weight in weights:
                 if not hasattr(weight, STEP_COUNTER_ATTRIBUTE):
                     setattr(weight, STEP_COUNTER_ATTRIBUTE, 0)
-            self._memory = [
-                weight.untyped_storage() for weight in weights
-            ]  # so that no other weights come to lie there
+            # so that no other weights come to lie there
+            self._memory = [weight.untyped_storage() for weight in weights]
             self._seen = versions
         return cast(T, self._made)
 

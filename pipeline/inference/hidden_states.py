@@ -120,9 +120,8 @@ def _capture_hidden_states(layers: Sequence[nn.Module], last: nn.Module, layer: 
     captured: list[Tensor] = []
 
     def keep_output(_: nn.Module, __: object, output: Tensor | tuple[Tensor, object]) -> None:
-        captured.append(
-            output[0] if isinstance(output, tuple) else output
-        )  # beside the rows, states of a recurrent layer
+        # a recurrent layer returns states beside the rows
+        captured.append(output[0] if isinstance(output, tuple) else output)
 
     def keep_input(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         captured.append(inputs[0])

@@ -253,9 +253,8 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
         on_device = tensor.ndim > 0 or optimizer.defaults.get("fused", False)
         device = parameter.device if on_device else torch.device("cpu")
         optimizer.state[parameter][key] = shard_like(tensor.to(device, copy=True), parameter)
-    quantities_by_kind: defaultdict[frozenset[str], list[set[str]]] = defaultdict(
-        list
-    )  # parameters with one kind of optimizer
+    # of the parameters with one kind of optimizer
+    quantities_by_kind: defaultdict[frozenset[str], list[set[str]]] = defaultdict(list)
     for group in optimizer.param_groups:
         quantities_by_kind[frozenset(group)] += [quantities[id(each)] for each in group["params"]]
     if any(each != found[0] or bool(each) != bool(tensors) for found in quantities_by_kind.values() for each in found):
