@@ -194,10 +194,10 @@ def _open_closed_standard_streams() -> None:
     """If the caller closed stdin, stdout or stderr: open /dev/null, or the next opened file would take its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            if nowhere != number:
-                os.dup2(nowhere, number)
-                os.close(nowhere)
+            null_descriptor = os.open(os.devnull, os.O_RDWR)
+            if null_descriptor != number:
+                os.dup2(null_descriptor, number)
+                os.close(null_descriptor)
             setattr(sys, name, open(number, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
 
 

@@ -65,15 +65,15 @@ def encode_split(
     )
     # names that are unknown have a warning of their own
     unwritable = None if training or tokenizers[1].label_kind is not None else UnwritableCharacterCounts(tokenizers[1])
-    dropped = sieve.dropped if sieve else {}
-    count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
+    dropped_counts = sieve.dropped if sieve else {}
+    count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped_counts, unwritable=unwritable)
     is_test = name not in ("train", "valid")
     with write_split_files(
         folder, training=training, words=tokenizers[1].label_kind == "tags", images=data.images
     ) as writer:
         for corpus in flatten_portions(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
-            refused = writer.num_rejected_captions
+            num_rejected_before = writer.num_rejected_captions
             for chunk in _encode_chunks(
                 corpus,
                 data,
@@ -96,7 +96,7 @@ def encode_split(
                 if empty_text_counter is not None:
                     empty_text_counter.add(chunk, corpus)
                 writer.write(chunk, weight=corpus.weight if training else None)
-            count.corpora[-1].read += writer.num_rejected_captions - refused
+            count.corpora[-1].read += writer.num_rejected_captions - num_rejected_before
         count.images = writer.image_report()
         if writer.num_rejected_captions:
             count.dropped["image refused"] = writer.num_rejected_captions

@@ -32,9 +32,9 @@ def muon_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
     if model.architecture in ("skip_gram", "cbow"):
         return f'{reason} architecture = "{model.architecture}" has none: take "adam"'
     has_attention_only = model.mixings == {"attention"} and model.feed_forward == "none"
-    bare = has_attention_only and not model.attention_projections and not model.output_projection
+    has_no_matrix = has_attention_only and not model.attention_projections and not model.output_projection
     has_others = model.vision or model.canine or model.head_transform or model.has_pooler
-    if bare and model.architecture in LAYERED_ARCHITECTURES and model.embedding_dim is None and not has_others:
+    if has_no_matrix and model.architecture in LAYERED_ARCHITECTURES and model.embedding_dim is None and not has_others:
         return f'{reason} this model has none, as its projections and feed-forward layers are taken away: take "adam"'
     return None
 

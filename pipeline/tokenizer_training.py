@@ -36,13 +36,13 @@ def train_tokenizers(
     reporter: Reporter,
 ) -> dict[str, Tokenizer]:
     """Learn one tokenizer a side; the only one learns from every text of a row. A given one learns nothing."""
-    of_columns = list(trainers.values())
+    column_trainers = list(trainers.values())
     with reporter.bar("reading text", None, "lines") as bar:
         for rows, languages in corpora:
             for batch in chunk_rows(rows, TEXTS_PER_BATCH):
                 for row in batch:
                     for number, text in enumerate(row):
-                        of_columns[number % len(of_columns)].add(text, languages[number])
+                        column_trainers[number % len(column_trainers)].add(text, languages[number])
                 bar.advance(len(batch))
     tokenizers = {}
     for side, trainer in trainers.items():

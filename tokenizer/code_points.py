@@ -88,9 +88,9 @@ class CodePoints(Tokenizer):
         lengths = np.fromiter(map(len, normalized), np.int64, len(normalized))
         ids = _code_points("".join(normalized))
         if self._prefix_ids:
-            filled = lengths > 0
-            ids = np.insert(ids, (np.cumsum(lengths) - lengths)[filled], self._prefix_ids[0])
-            lengths = lengths + filled
+            is_nonempty = lengths > 0
+            ids = np.insert(ids, (np.cumsum(lengths) - lengths)[is_nonempty], self._prefix_ids[0])
+            lengths = lengths + is_nonempty
         return ids, lengths
 
     def encode_words(self, texts: Sequence[str]) -> list[TokenIdsByWord]:

@@ -185,8 +185,10 @@ class TokenizerConfig(BaseModel):
         if not languages:
             return "tokenizer.clusters needs the language of each text: source_language and target_language of corpora"
         if self.clusters > len(languages):
-            has = ", ".join(sorted(languages))
-            return f"tokenizer.clusters = {self.clusters} is more than the {len(languages)} languages there are: {has}"
+            names = ", ".join(sorted(languages))
+            return (
+                f"tokenizer.clusters = {self.clusters} is more than the {len(languages)} languages there are: {names}"
+            )
         return None
 
     @property

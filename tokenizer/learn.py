@@ -137,16 +137,16 @@ def learn_unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> di
         max_piece_length=MAX_PIECE_CHARACTERS,
         show_progress=False,
     )
-    trained = _train_backend(models.Unigram(), trainer, _mark_word_ends(words))["vocab"]
+    trained_vocab = _train_backend(models.Unigram(), trainer, _mark_word_ends(words))["vocab"]
     scores_by_piece = _reassign_restored_letter_scores(
-        {piece: round(score, SCORE_DECIMALS) for piece, score in trained}
+        {piece: round(score, SCORE_DECIMALS) for piece, score in trained_vocab}
     )
     longer = {piece for piece in scores_by_piece if len(piece) > 1 and piece not in SPECIAL_TOKENS}
     occurrences = _count_substring_occurrences(words, longer)
     ranked = sorted(scores_by_piece, key=lambda piece: (-scores_by_piece[piece], piece))
-    enough = [piece for piece in ranked if piece in longer and occurrences[piece] >= min_frequency]
+    frequent = [piece for piece in ranked if piece in longer and occurrences[piece] >= min_frequency]
     # The trainer keeps to the size it is given only roughly.
-    chosen = {*alphabet, *enough[: size - len(alphabet)]}
+    chosen = {*alphabet, *frequent[: size - len(alphabet)]}
     return {piece: scores_by_piece[piece] for piece in ranked if piece in chosen}
 
 
@@ -245,8 +245,8 @@ def most_frequent_strings(counts: Mapping[str, int], size: int | None, min_frequ
         size: the most strings; None: all.
         min_frequency: the least number of times.
     """
-    enough = [each for each, count in counts.items() if count >= min_frequency]
-    return sorted(enough, key=lambda each: (-counts[each], each))[:size]
+    frequent = [each for each, count in counts.items() if count >= min_frequency]
+    return sorted(frequent, key=lambda each: (-counts[each], each))[:size]
 
 
 def _split_at_unknown_characters(words: WordCounts, letters: Iterable[str]) -> Counter[str]:
@@ -257,8 +257,8 @@ def _split_at_unknown_characters(words: WordCounts, letters: Iterable[str]) -> C
         if len(word) <= MAX_WORD_CHARACTERS and alphabet.issuperset(word):
             parts[word] += count
         else:
-            for inside, run in groupby(word, alphabet.__contains__):
-                while inside and (part := "".join(islice(run, MAX_WORD_CHARACTERS))):
+            for is_known, run in groupby(word, alphabet.__contains__):
+                while is_known and (part := "".join(islice(run, MAX_WORD_CHARACTERS))):
                     parts[part] += count
     return parts
 

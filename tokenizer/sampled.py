@@ -78,8 +78,8 @@ class TokenIdWordSplitter:
         # 0: a letter or its mark, 1: a digit, 2: a space, 3: anything else
         self._kinds = np.zeros(int(self._letters.max(initial=0)) + 1, np.int8)
         for letter in np.unique(self._letters).tolist():
-            of_letter = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
-            self._kinds[letter] = {ord(" "): 2, UNKNOWN_CODE_POINT: 0}.get(letter, of_letter)
+            kind = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
+            self._kinds[letter] = {ord(" "): 2, UNKNOWN_CODE_POINT: 0}.get(letter, kind)
 
     def words(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> RowWords:
         """Return the words of texts, each with a key made of its row's and its place there.
@@ -92,15 +92,15 @@ class TokenIdWordSplitter:
         sizes = self._lengths[ids]
         ends = np.cumsum(sizes)
         letters = self._letters[np.arange(sizes.sum()) + np.repeat(self._starts[ids] - (ends - sizes), sizes)]
-        row_of = np.repeat(np.repeat(np.arange(len(lengths)), lengths), sizes)
+        row_indices = np.repeat(np.repeat(np.arange(len(lengths)), lengths), sizes)
         kinds = self._kinds[letters]
         previous_kinds, begin = kinds[:-1], np.ones(len(letters), np.bool_)
         is_boundary = (kinds[1:] == 2) | (
             (previous_kinds != 2) & ((previous_kinds != kinds[1:]) | (previous_kinds == 3))
         )
-        begin[1:] = is_boundary | (row_of[1:] != row_of[:-1])
+        begin[1:] = is_boundary | (row_indices[1:] != row_indices[:-1])
         begins = np.flatnonzero(begin)
-        rows = row_of[begins]
+        rows = row_indices[begins]
         word_indices = np.arange(len(begins)) - np.searchsorted(rows, rows)
         return RowWords(
             letters, begins, np.diff(begins, append=len(letters)), rows, hash_numbers(keys[rows], word_indices)
@@ -137,10 +137,10 @@ class BpeDropout:
             if len(word_indices):
                 columns = np.arange(min(2 * min_length - 1, int(words.lengths[word_indices].max())))
                 places = words.begins[word_indices, None] + columns
-                inside = columns < words.lengths[word_indices, None]
-                table = np.where(inside, pieces[np.minimum(places, len(pieces) - 1)], -1)
+                is_inside = columns < words.lengths[word_indices, None]
+                table = np.where(is_inside, pieces[np.minimum(places, len(pieces) - 1)], -1)
                 self._apply_merges(table, words.keys[word_indices])
-                pieces[places[inside]] = table[inside]
+                pieces[places[is_inside]] = table[is_inside]
                 counts[word_indices] = (table >= 0).sum(1)
         is_kept = np.arange(len(pieces)) - np.repeat(words.begins, words.lengths) < np.repeat(counts, words.lengths)
         return pieces[is_kept].astype(np.int32), np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
@@ -153,11 +153,11 @@ class BpeDropout:
         columns, step = np.arange(table.shape[1]), 0
         while len(active):
             rows, places = np.nonzero(ranks != _NO_RANK)
-            left_out = hash_numbers(keys[active[rows]], (step << 32) + places) < self._drop
-            possible = ranks.copy()
-            possible[rows[left_out], places[left_out]] = _NO_RANK
-            positions = possible.argmin(1)
-            rank = possible[np.arange(len(active)), positions]
+            is_dropped = hash_numbers(keys[active[rows]], (step << 32) + places) < self._drop
+            allowed_ranks = ranks.copy()
+            allowed_ranks[rows[is_dropped], places[is_dropped]] = _NO_RANK
+            positions = allowed_ranks.argmin(1)
+            rank = allowed_ranks[np.arange(len(active)), positions]
             is_already_evaluated = rank == _NO_RANK
             table[active[is_already_evaluated]] = current[is_already_evaluated]
             active, current, ranks, positions, rank = (
@@ -246,8 +246,8 @@ class UnigramSampling:
         new = [word for word in dict.fromkeys(words) if word not in self._ends]
         if new:
             edges = [edge for word in new for edge in self._lattice_edges(word)]
-            until, piece, previous_states = zip(*edges, strict=True)
-            self._cumulative = np.concatenate([self._cumulative, until])
+            cumulative, piece, previous_states = zip(*edges, strict=True)
+            self._cumulative = np.concatenate([self._cumulative, cumulative])
             self._piece = np.concatenate([self._piece, np.array(piece, np.int64)])
             self._from = np.concatenate([self._from, np.array(previous_states, np.int64)])
         return np.fromiter(map(self._ends.__getitem__, words), np.int64, len(words))
@@ -267,10 +267,10 @@ class UnigramSampling:
             top = max((log_prob for log_prob, _, _ in incoming), default=-math.inf)
             total = sum(math.exp(log_prob - top) for log_prob, _, _ in incoming)
             log_f.append(top + math.log(total) if incoming else -math.inf)
-            added = 0.0
+            cumulative = 0.0
             for rank, (log_prob, number, begin) in enumerate(incoming, 1):
-                added = 1.0 if rank == len(incoming) else added + math.exp(log_prob - top) / total
-                edges.append((first + end - 1 + min(added, 1.0), number, first + begin - 1 if begin else -1))
+                cumulative = 1.0 if rank == len(incoming) else cumulative + math.exp(log_prob - top) / total
+                edges.append((first + end - 1 + min(cumulative, 1.0), number, first + begin - 1 if begin else -1))
         self._num_states += len(word)
         self._ends[word] = self._num_states - 1
         return edges

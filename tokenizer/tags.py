@@ -26,8 +26,8 @@ def add_tags(backend: tokenizers.Tokenizer, tags: Iterable[str]) -> None:
 
 def tag_ids(backend: tokenizers.Tokenizer) -> dict[str, int]:
     """The tags of a tokenizer: their ids by their spelling, in the order of the ids."""
-    added = sorted(backend.get_added_tokens_decoder().items())
-    special_tokens = ((number, token.content) for number, token in added if token.special)
+    added_tokens = sorted(backend.get_added_tokens_decoder().items())
+    special_tokens = ((number, token.content) for number, token in added_tokens if token.special)
     return {
         content: number
         for number, content in special_tokens

@@ -87,13 +87,13 @@ class TokenizerTrainer:
         return _add_special_tokens(backend, self._config.sentinels)
 
     def _count_pending_words(self) -> None:
-        for lead, waiting in (("", self._first), (" ", self._later)):
-            for word, count in waiting.items():
+        for prefix, pending in (("", self._first), (" ", self._later)):
+            for word, count in pending.items():
                 normalized = self._normalizer.normalize_str(replace_surrogates(word))
                 if normalized:
-                    for piece in self._split_text(lead + normalized):
+                    for piece in self._split_text(prefix + normalized):
                         self._words[piece] += count
-            waiting.clear()
+            pending.clear()
 
     def _split_text(self, text: str) -> list[str]:
         if self._kind.pre_tokenizer is None:

@@ -174,7 +174,7 @@ def _compare_outputs(
     )
     check_metrics(evaluation)
     reporter, outputs = make_reporter(), parse_outputs([*map(str, output_arguments)])
-    compared = compare_outputs(
+    scored_outputs = compare_outputs(
         outputs,
         source=source,
         references=references,
@@ -183,13 +183,13 @@ def _compare_outputs(
         sort=sort,
         reporter=reporter,
     )
-    known_metrics = all_metrics(compared.comparison)
-    external = [each.name for each in compared.evaluation.external if each.name in known_metrics]
-    names = match_metric_names([*metrics, *external], compared.comparison) if metrics else known_metrics
-    significance = run_significance_tests(compared.comparison, names, reporter, systems=compared.systems)
+    known_metrics = all_metrics(scored_outputs.comparison)
+    external = [each.name for each in scored_outputs.evaluation.external if each.name in known_metrics]
+    names = match_metric_names([*metrics, *external], scored_outputs.comparison) if metrics else known_metrics
+    significance = run_significance_tests(scored_outputs.comparison, names, reporter, systems=scored_outputs.systems)
     _show_and_write_comparison(
-        compared.comparison,
-        replace(significance, looked_at=record_test_set_usage(compared, outputs, reporter)),
+        scored_outputs.comparison,
+        replace(significance, looked_at=record_test_set_usage(scored_outputs, outputs, reporter)),
         names,
         flags,
     )

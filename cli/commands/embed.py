@@ -191,8 +191,8 @@ def _check_options(options: EmbedOptions) -> None:
             "give --nearest, --analogy, --pair, --concordance, --text, --out or --picture as well", param_hint="MODEL"
         )
     if not options.shows:
-        printed = {"--count": options.count, "--json": options.as_json}
-        reject_flags(printed, "it needs --nearest, --analogy, --pair or --concordance")
+        output_flags = {"--count": options.count, "--json": options.as_json}
+        reject_flags(output_flags, "it needs --nearest, --analogy, --pair or --concordance")
     if options.picture is None:
         reject_flags(values_by_flag(options, "words"), "it needs --picture FILE")
     if not options.nearest:
@@ -209,8 +209,8 @@ def _check_options(options: EmbedOptions) -> None:
 
 def _print_hidden_states(options: EmbedOptions, texts: list[str]) -> None:
     """Print the hidden states of texts, or which are alike."""
-    of_words = ("nearest", "analogy", "out", "picture", "side", *FILE_OPTIONS, "pair")
-    reject_flags(values_by_flag(options, *of_words), "is for word vectors, and not for --text")
+    word_options = ("nearest", "analogy", "out", "picture", "side", *FILE_OPTIONS, "pair")
+    reject_flags(values_by_flag(options, *word_options), "is for word vectors, and not for --text")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
     from tfm.pipeline.inference.hidden_states import encode_texts, similar_pairs

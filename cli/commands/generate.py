@@ -112,13 +112,13 @@ def generate(
     default_strategy = [] if beam is not None or "decoding.beam" in set_keys else ["decoding.strategy=sample"]
     config = config_section(DecodingConfig, [*default_strategy, *(sets or ())], flags)
     reporter = make_reporter()
-    waiting, later = _read_prompt_chunks(prompt, reporter)
+    first_chunk, later_chunks = _read_prompt_chunks(prompt, reporter)
     language_model = None
     if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
-        language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config, len(waiting))
+        language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config, len(first_chunk))
     if language_model is None:
         language_model = _load_torch_language_model(folders, continue_past_line_end, device or "auto")
-    generator, chunks = TextGenerator(language_model, config, reporter), chain([waiting], later)
+    generator, chunks = TextGenerator(language_model, config, reporter), chain([first_chunk], later_chunks)
     if sys.stdout.isatty() and not (jsonl or generator.searches or forced) and config.n_best == 1:
         for number, text in enumerate(chain.from_iterable(chunks)):
             _stream_text(generator, text, with_separator=number > 0)

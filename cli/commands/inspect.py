@@ -46,9 +46,9 @@ def _inspect_run(folder: Path, as_json: bool) -> None:
         _print_json(report)
     else:
         _print_lines(_describe_run(report))
-    damaged = [each.name for each in parts if each.kind == run_folder.DAMAGED_STATUS]
-    if damaged:
-        raise DataError(f"damaged: {', '.join(damaged)}; make them again", file=folder)
+    damaged_parts = [each.name for each in parts if each.kind == run_folder.DAMAGED_STATUS]
+    if damaged_parts:
+        raise DataError(f"damaged: {', '.join(damaged_parts)}; make them again", file=folder)
 
 
 def _describe_run(report: Mapping[str, Any]) -> Iterator[str]:

@@ -71,13 +71,13 @@ def translate(options: TranslateOptions) -> None:
             _translate_into_folder(options, text, decoding, options.out)
             return
         constraints = _constraint_texts(options)
-        translated = partial(translate_lines_by_torch, load, decoding, *constraints)
+        translator = partial(translate_lines_by_torch, load, decoding, *constraints)
         is_basic_search = options.step is None and not options.ensemble and constraints == (None, None)
         if is_basic_search and options.alignments is None and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
-            translated = partial(translate_few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
+            translator = partial(translate_few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
         align = resources.enter_context(open_alignment_file(options.alignments, load))
-        translate_to_stdout(translated, text, decoding, options.jsonl, align)
+        translate_to_stdout(translator, text, decoding, options.jsonl, align)
 
 
 def _translate_tests(options: TranslateOptions, recipe: Path) -> None:

@@ -82,8 +82,8 @@ class FusedAttention(nn.Module):
             return to_explicit_attention
         key, value, full_dtype = repeat_kv(key, query), repeat_kv(value, query), query.dtype
         position_bias = self.equation.positions.relative_bias(query, key, query_positions, key_positions)
-        trained = position_bias is not None and position_bias.requires_grad
-        short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not trained
+        is_bias_trained = position_bias is not None and position_bias.requires_grad
+        short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not is_bias_trained
         only_causal = (
             mask.causal and not mask.strict and mask.allowed is None and mask.flat is None and mask.window is None
         )

@@ -39,8 +39,8 @@ class CacheSlots:
     def window_mask(self, window: int) -> Mask:
         """The mask of the slots that are at most `window` positions before each row."""
         if window not in self._masks:
-            near = (self.new_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
-            self._masks[window] = Mask(allowed=near if self.mask.allowed is None else near & self.mask.allowed)
+            is_near = (self.new_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
+            self._masks[window] = Mask(allowed=is_near if self.mask.allowed is None else is_near & self.mask.allowed)
         return self._masks[window]
 
     def with_strict_mask(self) -> "CacheSlots":

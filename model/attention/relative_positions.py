@@ -85,8 +85,8 @@ class Rotary(AttentionPositions):
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         wide = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
         rotations = self.rotations(wide, positions)
-        turned = as_complex(wide) * (rotations.unsqueeze(1) if positions.dim() == 2 else rotations)
-        return torch.view_as_real(turned).flatten(-2).to(heads.dtype)
+        rotated = as_complex(wide) * (rotations.unsqueeze(1) if positions.dim() == 2 else rotations)
+        return torch.view_as_real(rotated).flatten(-2).to(heads.dtype)
 
     def rotations(self, heads: Tensor, positions: Tensor) -> Tensor:
         """Return e^(i pos f_i) of positions (..), complex (.., K / 2), for queries or keys (.., K)."""
@@ -99,8 +99,8 @@ def as_complex(x: Tensor) -> Tensor:
     numbers have to.
     """
     is_aligned = x.stride(-1) == 1 and not any(number % 2 for number in (x.storage_offset(), *x.stride()[:-1]))
-    laid_out = x if is_aligned else x.clone(memory_format=torch.contiguous_format)
-    return torch.view_as_complex(laid_out.view(*x.shape[:-1], -1, 2))
+    aligned = x if is_aligned else x.clone(memory_format=torch.contiguous_format)
+    return torch.view_as_complex(aligned.view(*x.shape[:-1], -1, 2))
 
 
 def scale_rope_frequencies(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
@@ -243,8 +243,8 @@ class TransformerXLPositions(AttentionPositions):
 
 def key_distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     """Return j - i of every query i and key j: (T, S), or (B, 1, T, S) where the positions of sentences differ."""
-    between = key_positions.unsqueeze(-2) - query_positions.unsqueeze(-1)
-    return between if between.dim() == 2 else between.unsqueeze(1)
+    distances = key_positions.unsqueeze(-2) - query_positions.unsqueeze(-1)
+    return distances if distances.dim() == 2 else distances.unsqueeze(1)
 
 
 def _gather_by_distance(distance_logits: Tensor, distance_indices: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ from tfm.model.config_fields import GATED_ACTIVATIONS, SUPPORTED_TASKS, ModelFie
 def task_problem(config: ModelFields) -> str | None:
     if config.task in SUPPORTED_TASKS[config.architecture]:
         return None
-    able = " or ".join(f'"{task}"' for task in SUPPORTED_TASKS[config.architecture])
-    return f'architecture = "{config.architecture}" is for {able}, not "{config.task}": set model.task'
+    choices = " or ".join(f'"{task}"' for task in SUPPORTED_TASKS[config.architecture])
+    return f'architecture = "{config.architecture}" is for {choices}, not "{config.task}": set model.task'
 
 
 def block_task_problem(config: ModelFields) -> str | None:

@@ -7,10 +7,10 @@ from tfm.model.config_tables import StackConfig
 
 
 def pretrained_vectors_problem(config: ModelFields) -> str | None:
-    reads = config.embedded_sides
+    sides = config.embedded_sides
     for side in config.pretrained_vector_sides:
-        if side not in reads:
-            return f'architecture = "{config.architecture}" has no separate {side} embedding: give {reads[0]}_vectors'
+        if side not in sides:
+            return f'architecture = "{config.architecture}" has no separate {side} embedding: give {sides[0]}_vectors'
     return None
 
 
@@ -98,7 +98,7 @@ def heads_dim_problem(config: ModelFields) -> str | None:
 
 
 def tied_width_problem(config: ModelFields) -> str | None:
-    two = len(config.embedded_sides) == 2 and config.tie in ("embeddings", "all")
-    if two and config.embedding_dim is None and config.encoder.dim != config.decoder.dim:
+    has_tied_sides = len(config.embedded_sides) == 2 and config.tie in ("embeddings", "all")
+    if has_tied_sides and config.embedding_dim is None and config.encoder.dim != config.decoder.dim:
         return f'tie = "{config.tie}" with encoder and decoder of different dim needs embedding_dim'
     return None

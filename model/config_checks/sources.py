@@ -99,10 +99,10 @@ def _task_problem(
     if config.task in tasks_by_architecture.get(config.architecture, ()):
         return None
     pairs = ((name, task) for name, tasks in tasks_by_architecture.items() for task in tasks)
-    able = ", ".join(f'"{name}" ("{task}")' for name, task in pairs)
+    choices = ", ".join(f'"{name}" ("{task}")' for name, task in pairs)
     return (
         f'architecture = "{config.architecture}" with task = "{config.task}" does not read {source_kind}; '
-        f"these do: {able}"
+        f"these do: {choices}"
     )
 
 

@@ -93,13 +93,13 @@ def _find_best_continuations(logits, log_prob_sums, count, pad_bos_eos_ids, must
     vocab, (padding, begin, end), k = logits.shape[1], pad_bos_eos_ids, 2 * len(log_prob_sums)
     values, beams, tokens = np.full(k, -np.inf), np.zeros(k, np.int64), np.zeros(k, np.int64)
     maxima = np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
-    never = np.array([padding, begin, padding if may_end else end])
+    forbidden = np.array([padding, begin, padding if may_end else end])
     for w in range(count):
         if must_end:
             normalizer = row_normalizer(logits, w * vocab, vocab, maxima)
             insert_candidate(values, beams, tokens, log_prob_sums[w] + (logits[w, end] - normalizer), w, end)
         elif log_prob_sums[w] > -np.inf:
-            topk_of_row(logits, w, vocab, never, log_prob_sums[w], w, values, beams, tokens, maxima)
+            topk_of_row(logits, w, vocab, forbidden, log_prob_sums[w], w, values, beams, tokens, maxima)
     return values, beams, tokens
 
 
@@ -192,7 +192,7 @@ def extend_beam(  # type: ignore[no-untyped-def]
         state.progress[0] = t + 1
         leading, rival = state.sums[0], state.best[-1]
         cannot_improve = leading / length_norms[longest + 1] < rival
-        enough = state.progress[1] >= width and leading / length_norms[t + 1] <= rival
-        if cannot_improve or enough or not leading > -np.inf:
+        has_enough = state.progress[1] >= width and leading / length_norms[t + 1] <= rival
+        if cannot_improve or has_enough or not leading > -np.inf:
             state.progress[2] = 1
             break

@@ -199,11 +199,11 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
             m = w % num_lists
             if b + 1 < batch:
                 _prefetch_chunk(key, value, key_indices[b + 1], counts[b + 1], b + 1, w, width)
-            listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
+            list_start, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, q = (b * groups + h // sharing) * num_keys, (b * width + w) * query_dim + h * key_dim
                 _score_keys(
-                    query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * row_stride
+                    query, q, key, first, key_indices, list_start, count, key_dim, weights, (w * heads + h) * row_stride
                 )
         for row in range(width * heads):
             shares[row] = _softmax(
@@ -211,7 +211,7 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
             )
         for w in range(width):
             m = w % num_lists
-            listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
+            list_start, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, row = (b * groups + h // sharing) * num_keys, w * heads + h
                 v = (b * width * heads + row) * value_dim
@@ -219,7 +219,7 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
                     value,
                     first,
                     key_indices,
-                    listed,
+                    list_start,
                     count,
                     value_dim,
                     weights,

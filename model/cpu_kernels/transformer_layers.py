@@ -145,10 +145,10 @@ def multiply_rows(weight, bias, x, y):  # type: ignore[no-untyped-def]
     elif len(x) >= PANEL_ROWS:
         _multiply_panels(weight, bias, x, y)
     else:
-        filled = np.zeros((PANEL_ROWS, x.shape[1]), np.float32), np.empty((PANEL_ROWS, y.shape[1]), np.float32)
-        filled[0][: len(x)] = x
-        _multiply_panels(weight, bias, filled[0], filled[1])
-        y[:] = filled[1][: len(x)]
+        padded = np.zeros((PANEL_ROWS, x.shape[1]), np.float32), np.empty((PANEL_ROWS, y.shape[1]), np.float32)
+        padded[0][: len(x)] = x
+        _multiply_panels(weight, bias, padded[0], padded[1])
+        y[:] = padded[1][: len(x)]
 
 
 @helper_jit

@@ -130,13 +130,13 @@ def load_partial(_, array, offset, count, fill_value):  # type: ignore[no-untype
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, offset, count, fill_number = arguments
-        of_array = context, builder, signature.args[0], array, offset
+        array_arguments = context, builder, signature.args[0], array, offset
         with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (full_block, partial_block):
             with full_block:  # what processors without masks do fast
-                vector, full_exit = _emit_load(*of_array), builder.block
+                vector, full_exit = _emit_load(*array_arguments), builder.block
             with partial_block:
                 lanes = builder.select(
-                    _lane_mask(builder, count), _emit_load(*of_array, count), _splat(builder, fill_number)
+                    _lane_mask(builder, count), _emit_load(*array_arguments, count), _splat(builder, fill_number)
                 )
                 partial_exit = builder.block
         result = builder.phi(FLOAT32_VECTOR)
@@ -178,9 +178,9 @@ def _emit_store(
 def _f32_to_bf16(builder: Any, x: Any) -> Any:
     """The nearest numbers of bf16, of two the even one; NaN stays NaN."""
     bits = builder.bitcast(x, INT32_VECTOR)
-    odd = builder.and_(builder.lshr(bits, _constant(16, INT32_VECTOR)), _constant(1, INT32_VECTOR))
+    lowest_bit = builder.and_(builder.lshr(bits, _constant(16, INT32_VECTOR)), _constant(1, INT32_VECTOR))
     nearest = builder.lshr(
-        builder.add(builder.add(bits, _constant(0x7FFF, INT32_VECTOR)), odd), _constant(16, INT32_VECTOR)
+        builder.add(builder.add(bits, _constant(0x7FFF, INT32_VECTOR)), lowest_bit), _constant(16, INT32_VECTOR)
     )
     low = builder.select(builder.fcmp_unordered("uno", x, x), _constant(0x7FC0, INT32_VECTOR), nearest)
     return builder.trunc(low, BF16_VECTOR)
@@ -302,8 +302,8 @@ def floor(_, x):  # type: ignore[no-untyped-def]
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         kind = ir.FunctionType(FLOAT32_VECTOR, [FLOAT32_VECTOR])
-        of_llvm = cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32")
-        return builder.call(of_llvm, arguments)
+        llvm_function = cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32")
+        return builder.call(llvm_function, arguments)
 
     return vector_type(vector_type), codegen
 

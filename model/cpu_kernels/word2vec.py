@@ -78,13 +78,13 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
             large[num_large] = word
             num_large += 1
     while num_small > 0 and num_large > 0:
-        num_small, giver = num_small - 1, large[num_large - 1]
+        num_small, donor = num_small - 1, large[num_large - 1]
         word = small[num_small]
-        table[word, 0], table[word, 1] = min(math.ceil(shares[word] * 4294967296.0), 4294967295.0), giver
-        shares[giver] -= 1.0 - shares[word]
-        if shares[giver] < 1.0:
+        table[word, 0], table[word, 1] = min(math.ceil(shares[word] * 4294967296.0), 4294967295.0), donor
+        shares[donor] -= 1.0 - shares[word]
+        if shares[donor] < 1.0:
             num_large -= 1
-            small[num_small] = giver
+            small[num_small] = donor
             num_small += 1
 
 

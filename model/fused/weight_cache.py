@@ -60,10 +60,10 @@ def cached_weights(
         model: the model.
         make: (model) -> its weights; None if the loop does not apply.
     """
-    laid_out = caches.get(model)
-    if laid_out is None or not laid_out.is_unchanged():
-        laid_out = caches[model] = WeightCache(model, make)
-    if laid_out.has_hooks():
+    cache = caches.get(model)
+    if cache is None or not cache.is_unchanged():
+        cache = caches[model] = WeightCache(model, make)
+    if cache.has_hooks():
         del caches[model]  # a hook may hold the model, which would never be freed
         return None
-    return laid_out.current_weights(model)
+    return cache.current_weights(model)

@@ -89,9 +89,9 @@ class AdaptiveEmbedding(nn.Module):
     def _embed_in_cluster(self, tokens: Tensor, cluster: int) -> Tensor:
         """The rows (N, E_i) of one cluster's table; zeros for tokens of another."""
         begin, end = self.bounds[cluster]
-        inside = (tokens >= begin) & (tokens < end)
-        vectors: Tensor = self.tables[cluster](torch.where(inside, tokens - begin, 0))
-        return vectors * inside.unsqueeze(1)
+        is_inside = (tokens >= begin) & (tokens < end)
+        vectors: Tensor = self.tables[cluster](torch.where(is_inside, tokens - begin, 0))
+        return vectors * is_inside.unsqueeze(1)
 
 
 class TailProjection(nn.Module):
@@ -144,10 +144,11 @@ class AdaptiveSoftmax(nn.Module):
         if self.clusters is None:
             return log_softmax(self.words(hidden))
         head = log_softmax(torch.cat([self.words(hidden), self.clusters(hidden)], dim=1))
-        first, of_tails = torch.split(head, [self.cutoffs[0], len(self.tails)], dim=1)
+        first, cluster_log_probs = torch.split(head, [self.cutoffs[0], len(self.tails)], dim=1)
         tail_log_probs = (log_softmax(tail(hidden)) for tail in self.iterate_tails())
         tails = (
-            in_tail + of_tail for in_tail, of_tail in zip(tail_log_probs, torch.split(of_tails, 1, dim=1), strict=True)
+            in_tail + of_cluster
+            for in_tail, of_cluster in zip(tail_log_probs, torch.split(cluster_log_probs, 1, dim=1), strict=True)
         )
         return torch.cat([first, *tails], dim=1)
 

@@ -140,8 +140,8 @@ class Transformer:
         position = cache[0][0].shape[2]
         x = self.target_embedding(tokens, np.full(len(tokens), position))
         new_cache = []
-        for layer, layer_cache, remembered in zip(self.decoder, cache, memory, strict=True):
-            x, layer_cache = layer.step(x, layer_cache, remembered, position)
+        for layer, layer_cache, memory_keys_values in zip(self.decoder, cache, memory, strict=True):
+            x, layer_cache = layer.step(x, layer_cache, memory_keys_values, position)
             new_cache.append(layer_cache)
         return log_softmax(self.output(self.decoder_norm(x))), new_cache
 

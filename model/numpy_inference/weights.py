@@ -275,5 +275,7 @@ class _NetworkBuilder:
 
 def make_attention_heads(stack: StackConfig) -> HeadShapes:
     """The heads of a stack's attention."""
-    even = stack.dim // stack.heads
-    return HeadShapes(stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or even, stack.value_dim or even)
+    equal_dim = stack.dim // stack.heads
+    return HeadShapes(
+        stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or equal_dim, stack.value_dim or equal_dim
+    )

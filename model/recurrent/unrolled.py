@@ -35,8 +35,8 @@ class _RecurrentMatmul:
         if not self._is_low:
             return x @ self._matrix
         self._x[: len(x)] = x
-        topped = -(-len(x) // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
-        return torch.mm(self._x[:topped], self._matrix, out=self._y[:topped])[: len(x)]
+        num_padded = -(-len(x) // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
+        return torch.mm(self._x[:num_padded], self._matrix, out=self._y[:num_padded])[: len(x)]
 
 
 def _step_slices(batch_sizes: list[int]) -> Iterator[tuple[int, slice]]:
@@ -118,11 +118,11 @@ class UnrolledLstm(torch.autograd.Function):
         output, new, forget, candidate = gates.chunk(4, dim=1)
         into_cell = output * (1 - tanh_cell * tanh_cell)
         factors = gates * (1 - gates)
-        grad_output_gate, of_new, of_forget, of_candidate = factors.chunk(4, dim=1)
+        grad_output_gate, new_factor, forget_factor, candidate_factor = factors.chunk(4, dim=1)
         grad_output_gate.mul_(tanh_cell)
-        of_new.mul_(candidate)
-        of_forget.mul_(cells_before)
-        torch.mul(new, 1 - candidate * candidate, out=of_candidate)
+        new_factor.mul_(candidate)
+        forget_factor.mul_(cells_before)
+        torch.mul(new, 1 - candidate * candidate, out=candidate_factor)
         grad_hidden, grad_cell = grad_hidden.clone(), grad_cell.clone()
         for size, rows in reversed(list(_step_slices(ctx.sizes))):
             d, dh, dc = factors[rows].view(size, 4, dim), grad_hidden[:size], grad_cell[:size]
@@ -247,9 +247,9 @@ class UnrolledGru(torch.autograd.Function):
         dim, matmul = products.shape[1], _RecurrentMatmul(weight, len(grad_hidden), ctx.dtype)
         reset, keep, candidate = gates.chunk(3, dim=1)
         factors = gates * (1 - gates)
-        reset_factor, of_keep, product_factor = factors.chunk(3, dim=1)
+        reset_factor, keep_factor, product_factor = factors.chunk(3, dim=1)
         candidate_factor = (1 - keep) * (1 - candidate * candidate)
-        of_keep.mul_(hiddens_before - candidate)
+        keep_factor.mul_(hiddens_before - candidate)
         reset_factor.mul_(products).mul_(candidate_factor)
         torch.mul(candidate_factor, reset, out=product_factor)
         grad_hidden = grad_hidden.clone()

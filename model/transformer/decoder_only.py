@@ -80,9 +80,9 @@ class DecoderOnly(nn.Module):
 
     def empty_state(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
         """A state of one row for each of so many texts, of which nothing has been read."""
-        nothing = torch.zeros(batch, 0, dtype=torch.long, device=device)
+        no_slots = torch.zeros(batch, 0, dtype=torch.long, device=device)
         lengths = torch.zeros(batch, dtype=torch.long, device=device)
-        return TransformerState(tuple(LayerKVCache() for _ in self.layers), Memory(), lengths, nothing)
+        return TransformerState(tuple(LayerKVCache() for _ in self.layers), Memory(), lengths, no_slots)
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
         """Read source ids (N,); a state of one row a sentence."""

@@ -104,11 +104,11 @@ class M2M100(LanguagePrefixModel):
 
     def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _first_last_rows_and_shorter_layout(layout, source.device)
-        places = firsts.index_select(0, read.sentence) + read.positions + 1
-        places = torch.minimum(places, lasts.index_select(0, read.sentence))
+        firsts, lasts, shorter_layout = _first_last_rows_and_shorter_layout(layout, source.device)
+        places = firsts.index_select(0, shorter_layout.sentence) + shorter_layout.positions + 1
+        places = torch.minimum(places, lasts.index_select(0, shorter_layout.sentence))
         return EncoderInputAndPrefix(
-            source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1)
+            source.index_select(0, places), shorter_layout, torch.stack([source[lasts], source[firsts]], 1)
         )
 
 
@@ -119,12 +119,12 @@ class MBart(LanguagePrefixModel):
 
     def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _first_last_rows_and_shorter_layout(layout, source.device)
-        last_rows = lasts.index_select(0, read.sentence)
-        places = firsts.index_select(0, read.sentence) + read.positions + 2
-        places = torch.where(places > last_rows, places - read.positions - 1, places)
+        firsts, lasts, shorter_layout = _first_last_rows_and_shorter_layout(layout, source.device)
+        last_rows = lasts.index_select(0, shorter_layout.sentence)
+        places = firsts.index_select(0, shorter_layout.sentence) + shorter_layout.positions + 2
+        places = torch.where(places > last_rows, places - shorter_layout.positions - 1, places)
         return EncoderInputAndPrefix(
-            source.index_select(0, torch.minimum(places, last_rows)), read, source[firsts].unsqueeze(1)
+            source.index_select(0, torch.minimum(places, last_rows)), shorter_layout, source[firsts].unsqueeze(1)
         )
 
 

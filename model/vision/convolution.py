@@ -72,10 +72,10 @@ class ResidualBlock(nn.Module):
         super().__init__()
         self.first, self.first_norm = SamePaddingConv2d(in_channels, channels, 3, stride), FeatureMapNorm(channels)
         self.second, self.second_norm = SamePaddingConv2d(channels, channels, 3), FeatureMapNorm(channels)
-        same = in_channels == channels and stride == 1
+        is_same_shape = in_channels == channels and stride == 1
         self.shortcut: nn.Module = (
             nn.Identity()
-            if same
+            if is_same_shape
             else nn.Sequential(SamePaddingConv2d(in_channels, channels, 1, stride), FeatureMapNorm(channels))
         )
 

@@ -126,9 +126,9 @@ def _stream_pieces(
             new, values = (np.concatenate(each) for each in zip(*run(append, shares, splits), strict=True))
             yield from _pieces_by_step(texts, new, values, continue_past_line_end)
             pieces, length = np.concatenate([pieces, new], 1), length + steps
-            if not continue_past_line_end and (ended := (new == EOS_ID).any(1)).any():
-                rows = np.flatnonzero(~ended)
-                for share, active in zip(shares, np.split(~ended, ends), strict=True):
+            if not continue_past_line_end and (finished := (new == EOS_ID).any(1)).any():
+                rows = np.flatnonzero(~finished)
+                for share, active in zip(shares, np.split(~finished, ends), strict=True):
                     share.select(active)
                 shares = [share for share in shares if len(share)]
                 texts, pieces = texts[rows], pieces[rows]

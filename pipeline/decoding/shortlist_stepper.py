@@ -42,8 +42,8 @@ class CandidateUnion:
     @cached_property
     def penalty(self) -> Tensor:
         """(B, U): 0 where a piece is a candidate of a sentence, -inf elsewhere."""
-        outside = ~self.members[:, self.ids]
-        return torch.zeros_like(outside, dtype=torch.float32).masked_fill_(outside, float("-inf"))
+        is_outside = ~self.members[:, self.ids]
+        return torch.zeros_like(is_outside, dtype=torch.float32).masked_fill_(is_outside, float("-inf"))
 
     def multiply(self, output: Linear, hidden: Tensor) -> Tensor:
         """Return the logits (r, U) of the candidates; hidden (r, E)."""

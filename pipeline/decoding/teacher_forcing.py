@@ -180,10 +180,10 @@ def forced_text_log_probs(
             batch = make_window_batch(ids, begins[rows], lengths[rows]).to(device)
             hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
             tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)
-            texts_of = np.repeat(np.arange(len(rows)), lengths[rows])
+            text_indices = np.repeat(np.arange(len(rows)), lengths[rows])
             places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
-            tokens[places < firsts[rows][texts_of]] = 0
-            sums[rows] = np.bincount(texts_of, tokens, len(rows))
+            tokens[places < firsts[rows][text_indices]] = 0
+            sums[rows] = np.bincount(text_indices, tokens, len(rows))
     check_not_nan(sums)
     return sums
 

@@ -42,15 +42,15 @@ def find_distinct_texts(
         config: that search.
         search: finds the hypotheses of some rows by another configuration.
     """
-    distinct_texts, wider = [_drop_repeats(hypotheses) for hypotheses in results], config
+    distinct_texts, wider_config = [_drop_repeats(hypotheses) for hypotheses in results], config
     for _ in range(MAX_BEAM_DOUBLINGS):
         short = [
             row for row, texts in enumerate(distinct_texts) if 0 < len(texts) < min(config.n_best, len(results[row]))
         ]
         if not short:
             break
-        wider = wider.model_copy(update={"beam": 2 * wider.beam, "n_best": 2 * wider.beam})
-        for row, extra_results in zip(short, search(short, wider), strict=True):
+        wider_config = wider_config.model_copy(update={"beam": 2 * wider_config.beam, "n_best": 2 * wider_config.beam})
+        for row, extra_results in zip(short, search(short, wider_config), strict=True):
             best = distinct_texts[row][0]  # stays what it is without a list
             lower = [each for each in extra_results if each.score <= best.score]
             rest = sorted([*distinct_texts[row][1:], *lower], key=lambda each: -each.score)

@@ -87,11 +87,11 @@ def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int,
     """The likeliest words in place of one run of masks, by a beam."""
     places, begins, tokenizer = masked.runs[run_index], masked.begins[run_index], loaded.source_tokenizer
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
-    for turn, position in enumerate(places):
+    for index, position in enumerate(places):
         readings = [_replace_pieces(masked.ids, places, pieces) for pieces, _ in beam]
-        allowed = _word_piece_mask(tokenizer, begins if turn == 0 else False)
+        allowed = _word_piece_mask(tokenizer, begins if index == 0 else False)
         if not allowed.any():
-            location = "after another" if turn else "where a word begins" if begins else "within a word"
+            location = "after another" if index else "where a word begins" if begins else "within a word"
             raise DataError(
                 f"{MASK_TOKEN} stands {location}, where no piece of the vocabulary can: put a space between masks and "
                 "what stands beside them, or ask by piece"

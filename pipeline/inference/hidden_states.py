@@ -103,8 +103,8 @@ def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
 
 def _encode_words(loaded: LoadedModel, text: str, unit: HiddenStateUnit) -> list[list[int]]:
     """The ids of each word, or of the whole text as one."""
-    reads = TASK_SPECS[loaded.config.task].reads
-    tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
+    side = TASK_SPECS[loaded.config.task].reads
+    tokenizer = loaded.target_tokenizer if side == "target" else loaded.source_tokenizer
     words = tokenizer.encode_words([text])[0] if unit == "word" else [tokenizer.encode(text)]
     count, limit = sum(map(len, words)), loaded.model.max_length - 1
     if not count:
@@ -150,9 +150,12 @@ def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], 
     layout = Layout.from_lengths(lengths, device)
     captured.clear()
     (model.hidden_states if causal else model.encode)(ids, layout)
-    lead = int(begins or loaded.config.begin_token)
-    ends = (lengths + (lead and not begins)).tolist()
-    return [rows[lead : lead + len(each)] for rows, each in zip(torch.split(captured[-1], ends), texts, strict=True)]
+    num_prefix = int(begins or loaded.config.begin_token)
+    ends = (lengths + (num_prefix and not begins)).tolist()
+    return [
+        rows[num_prefix : num_prefix + len(each)]
+        for rows, each in zip(torch.split(captured[-1], ends), texts, strict=True)
+    ]
 
 
 def _pool_rows(
@@ -160,8 +163,8 @@ def _pool_rows(
 ) -> HiddenStates:
     """The vectors of a text by unit, from those of its pieces (n, D)."""
     if unit == "piece":
-        reads = TASK_SPECS[loaded.config.task].reads
-        tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
+        side = TASK_SPECS[loaded.config.task].reads
+        tokenizer = loaded.target_tokenizer if side == "target" else loaded.source_tokenizer
         return HiddenStates(text, [tokenizer.surface(piece) for piece in words[0]], _to_array(rows))
     means = torch.stack([each.double().mean(0) for each in torch.split(rows, [len(word) for word in words])])
     return HiddenStates(text, split_words(text) if unit == "word" else [text], _to_array(means))

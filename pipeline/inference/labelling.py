@@ -78,7 +78,7 @@ def label_texts(
         TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, MAX_BATCH_TOKENS
     )
     task: Any = make_task(context)  # one that labels, so that it has `predict`
-    tell = on_done or (lambda _: None)
+    report_done = on_done or (lambda _: None)
     sources = encode_sources(
         loaded.source_tokenizer,
         lines,
@@ -87,17 +87,17 @@ def label_texts(
         by_word=is_tagging_task(loaded.config.task),
     )
     results = [[PredictedLabels([], 0.0)]] * len(sources)
-    filled = [row for row, source in enumerate(sources) if source.ids]
-    lengths = np.array([len(sources[row].ids) + 1 for row in filled], np.int64)
+    nonempty_rows = [row for row, source in enumerate(sources) if source.ids]
+    lengths = np.array([len(sources[row].ids) + 1 for row in nonempty_rows], np.int64)
     loaded.model.eval()
     with torch.inference_mode():
         for rows in length_sorted_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
-            batch = _pad_sources([sources[filled[row]] for row in rows])
+            batch = _pad_sources([sources[nonempty_rows[row]] for row in rows])
             for row, labels in zip(rows, task.predict(loaded.model, batch.to(device), n_best), strict=True):
-                results[filled[row]] = labels
-            tell(len(rows))
-    if len(filled) < len(sources):
-        tell(len(sources) - len(filled))
+                results[nonempty_rows[row]] = labels
+            report_done(len(rows))
+    if len(nonempty_rows) < len(sources):
+        report_done(len(sources) - len(nonempty_rows))
     check_not_nan(np.array([labels.log_prob for predictions in results for labels in predictions]))
     texts = iter(
         loaded.target_tokenizer.decode_batch([labels.ids for predictions in results for labels in predictions])

@@ -65,8 +65,8 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
             masks.append((position, len(ids)))
             ids.append(MASKED_TOKEN_ID)
     # masks with nothing between them in the text, together
-    grouped = groupby(enumerate(masks), key=lambda each: each[1][0] - each[0])
-    runs = [[mask for _, mask in run] for _, run in grouped]
+    groups = groupby(enumerate(masks), key=lambda each: each[1][0] - each[0])
+    runs = [[mask for _, mask in run] for _, run in groups]
     begins = [joins_space and (normalized[run[0][0] - 1].isspace() if run[0][0] else at_start) for run in runs]
     return MaskedText(ids, [[position for _, position in run] for run in runs], begins)
 

@@ -139,8 +139,8 @@ def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
     Pieces without a letter are no words, and single letters of alphabets that have capitals come last.
     """
     alphabetic_words = [word for word in words.rows if any(map(str.isalpha, word))]
-    of_alphabet = [len(word) == 1 and word.lower() != word.upper() for word in alphabetic_words]
-    ordered = [*compress(alphabetic_words, map(not_, of_alphabet)), *compress(alphabetic_words, of_alphabet)]
+    is_single_letter = [len(word) == 1 and word.lower() != word.upper() for word in alphabetic_words]
+    ordered = [*compress(alphabetic_words, map(not_, is_single_letter)), *compress(alphabetic_words, is_single_letter)]
     classes = dict.fromkeys(ordered[:MAX_WORDS_IN_PLOT], "")
     if len(classes) < 2:
         raise RecipeError(f"a picture needs two words or more, and the model has {len(classes)}")
@@ -187,9 +187,9 @@ def draw_word_plot(words: WordVectors, class_by_word: Mapping[str, str], file_su
         axes = figure.subplots()
         for number, name in enumerate(classes):
             color = f"C{number % 10}"
-            inside = [row for row, each in enumerate(class_by_word.values()) if each == name]
-            axes.scatter(places[inside, 0], places[inside, 1], s=9, color=color, label=name or None)
-            for row in inside:
+            class_rows = [row for row, each in enumerate(class_by_word.values()) if each == name]
+            axes.scatter(places[class_rows, 0], places[class_rows, 1], s=9, color=color, label=name or None)
+            for row in class_rows:
                 axes.annotate(
                     list(class_by_word)[row],
                     (float(places[row, 0]), float(places[row, 1])),

@@ -201,9 +201,9 @@ def translate_stream(
         yield from model.translate(rows, config, cuts)
         rows = _read_waiting_lines(lines, ready)
     if model is None or rows:
-        read = deque(rows)
-        is_ready = None if ready is None else lambda: bool(read) or ready()
-        remaining_lines = chain(_pop_rows(read), lines)
+        queue = deque(rows)
+        is_ready = None if ready is None else lambda: bool(queue) or ready()
+        remaining_lines = chain(_pop_rows(queue), lines)
         yield from translate_lines(
             load(), remaining_lines, config, reporter=reporter, ready=is_ready, earlier_problems=cuts
         )

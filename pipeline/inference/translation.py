@@ -147,8 +147,8 @@ def _check_label_options(
     if prefixes is not None or forced is not None:
         option = "prefixes" if prefixes is not None else "forced words"
         raise RecipeError(f"{loaded.folder}: the model gives labels, which take no {option}")
-    if searched := sorted(config.model_fields_set - {"n_best"}):
-        problem = f"decoding.{searched[0]} has no effect: this model predicts labels, without a search. Remove it"
+    if search_keys := sorted(config.model_fields_set - {"n_best"}):
+        problem = f"decoding.{search_keys[0]} has no effect: this model predicts labels, without a search. Remove it"
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 
@@ -201,13 +201,13 @@ class _TranslationSearch:
         return cls(loaded, config, starts, words, on_done, replacer, shortlist or load_shortlist(loaded, config))
 
     def __call__(
-        self, sources: "Sequence[Sequence[int]] | RowImages", read: Sequence[str] = ()
+        self, sources: "Sequence[Sequence[int]] | RowImages", source_lines: Sequence[str] = ()
     ) -> Iterator[list[Translation]]:
         """The best hypotheses of each source, which is ids or an image.
 
         Args:
             sources: ids, or images.
-            read: the texts of the sources.
+            source_lines: the texts of the sources.
         """
         from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
         from tfm.pipeline.decoding.decode import decode
@@ -231,7 +231,7 @@ class _TranslationSearch:
             chosen_phrases = (
                 phrases if phrases.forced is None else replace(phrases, forced=[phrases.forced[n] for n in rows])
             )
-            tell = self.on_done if config is candidate_settings else None
+            report_done = self.on_done if config is candidate_settings else None
             hypotheses = decode(
                 model,
                 chosen_sources,
@@ -240,12 +240,12 @@ class _TranslationSearch:
                 prefixes=starts,
                 phrases=chosen_phrases,
                 shortlist=self.shortlist,
-                on_done=tell,
+                on_done=report_done,
             )
             ids = [list(each.ids) for n_best in hypotheses for each in n_best]
             decoded_texts = tokenizer.decode_batch(ids)
             if self.replacer is not None:
-                source_texts = [read[row] for row, n_best in zip(rows, hypotheses, strict=True) for _ in n_best]
+                source_texts = [source_lines[row] for row, n_best in zip(rows, hypotheses, strict=True) for _ in n_best]
                 for index, text in self.replacer.replace_unknown(source_texts, ids).items():
                     decoded_texts[index] = text
             texts = map(join_to_one_line, decoded_texts)

@@ -58,11 +58,11 @@ class UnknownWordReplacer:
         return texts
 
     def _replace(self, pair: SentencePair, weights: Weights) -> str:
-        words, read = pair.target.split(), pair.source.split()
-        for index, word in enumerate(words):
+        target_words, source_words = pair.target.split(), pair.source.split()
+        for index, word in enumerate(target_words):
             if word != UNKNOWN_MARK:
                 continue
             word_weights = weights[index] if index < len(weights) else weights[:0]
-            source = read[int(word_weights.argmax())] if word_weights.size and word_weights.max() > 0 else ""
-            words[index] = self._dictionary.get(source, source)
-        return " ".join(filter(None, words))
+            source = source_words[int(word_weights.argmax())] if word_weights.size and word_weights.max() > 0 else ""
+            target_words[index] = self._dictionary.get(source, source)
+        return " ".join(filter(None, target_words))

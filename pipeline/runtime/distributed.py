@@ -108,9 +108,9 @@ class World:
         rank, outcome = first
         if failed is not None and rank == self.rank:
             raise failed
-        elsewhere = TfmError(outcome["failed"])
-        elsewhere.exit_code = outcome["exit_code"]
-        raise elsewhere from failed
+        remote_error = TfmError(outcome["failed"])
+        remote_error.exit_code = outcome["exit_code"]
+        raise remote_error from failed
 
     def barrier(self) -> None:
         """Wait until every process is here."""
@@ -123,8 +123,10 @@ class World:
             if is_out_of_memory(error):
                 raise
             reason = str(error).partition("\n")[0].rpartition("] ")[2]
-            gone = StoppedError(f"another process of this training has ended ({reason}); the same command resumes it")
-            raise mark_as_error_of_one_rank(gone) from error
+            lost_error = StoppedError(
+                f"another process of this training has ended ({reason}); the same command resumes it"
+            )
+            raise mark_as_error_of_one_rank(lost_error) from error
 
 
 def _exit_code_of(error: Exception) -> int:

@@ -152,8 +152,10 @@ def detect_lost_processes() -> Iterator[None]:
         if is_out_of_memory(error) or not any(word in str(error) for word in LOST_PROCESS_WORDS):
             raise
         reason = str(error).partition("\n")[0]
-        gone = StoppedError(f"another process of this training has ended ({reason:.200}); the same command resumes it")
-        raise mark_as_error_of_one_rank(gone) from error
+        lost_error = StoppedError(
+            f"another process of this training has ended ({reason:.200}); the same command resumes it"
+        )
+        raise mark_as_error_of_one_rank(lost_error) from error
 
 
 def _is_distributed(tensor: Tensor) -> bool:

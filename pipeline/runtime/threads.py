@@ -34,12 +34,12 @@ class CpuSample:
     Args:
         clock: seconds on the clock.
         busy: seconds of work on the processors that this process may use.
-        own: seconds of its own work, and of that of the processes it started and that have ended.
+        process: seconds of its own work, and of that of the processes it started and that have ended.
     """
 
     clock: float
     busy: float
-    own: float
+    process: float
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def read_cpu_sample() -> CpuSample | None:
 def load_between(before: CpuSample, after: CpuSample) -> CpuLoad:
     """The mean load between two readings."""
     seconds = after.clock - before.clock
-    busy, own = (after.busy - before.busy) / seconds, (after.own - before.own) / seconds
-    return CpuLoad(busy, max(busy - own, 0.0))
+    busy, process_load = (after.busy - before.busy) / seconds, (after.process - before.process) / seconds
+    return CpuLoad(busy, max(busy - process_load, 0.0))
 
 
 def cpu_quota(folder: Path | None = None) -> float:
@@ -103,8 +103,8 @@ def choose_num_threads(device: torch.device) -> int:
     num_threads = torch.get_num_threads()
     if "OMP_NUM_THREADS" in os.environ:
         return num_threads
-    processors, of_container = num_processors(), cpu_quota()
-    limit = min(num_threads, available_threads(0.0, processors, of_container))
+    processors, quota = num_processors(), cpu_quota()
+    limit = min(num_threads, available_threads(0.0, processors, quota))
     if device.type != "cpu" or limit == 1:
         return limit
     before = read_cpu_sample()
@@ -112,7 +112,7 @@ def choose_num_threads(device: torch.device) -> int:
     after = read_cpu_sample()
     if before is None or after is None:
         return limit
-    return min(limit, available_threads(load_between(before, after).other_programs, processors, of_container))
+    return min(limit, available_threads(load_between(before, after).other_programs, processors, quota))
 
 
 class CpuLoadWatch:
@@ -146,11 +146,11 @@ class CpuLoadWatch:
         load, processors = load_between(previous, self._before), num_processors()
         full = load.busy > processors - MIN_IDLE_SHARE or self.waits.is_on  # threads that sleep leave some of it idle
         room = max(1, int(min(cpu_quota(), processors - load.other_programs)))
-        crowded = load.other_programs > MAX_LOAD_OF_OTHERS and full and room < self.threads
-        if crowded and not self._said:
+        is_crowded = load.other_programs > MAX_LOAD_OF_OTHERS and full and room < self.threads
+        if is_crowded and not self._said:
             self._said = True
             self._tell(
                 f"other programs use {load.other_programs:.1f} of the {processors} processors: until they end, the "
                 f"{self.threads} threads of this training sleep while they wait for each other"
             )
-        self.waits.set_passive(is_passive=crowded)
+        self.waits.set_passive(is_passive=is_crowded)

@@ -83,10 +83,10 @@ def run_with_shared_outcome(work: Callable[[], None], *, on_all_ranks: bool = Fa
 
 def _publish_outcome(store: Any, size: int, outcome: dict[str, Any]) -> None:
     """Publish the outcome, and give the others time to read it: this process may be the one that keeps the store."""
-    until = time.monotonic() + ACK_TIMEOUT
+    deadline = time.monotonic() + ACK_TIMEOUT
     with suppress(RuntimeError):  # all are gone
         store.set("outcome", json.dumps(outcome))
-        while store.add("heard", 0) < size - 1 and time.monotonic() < until:
+        while store.add("heard", 0) < size - 1 and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_SECONDS)
 
 

@@ -83,11 +83,11 @@ def _logit_gradients(log_p: list[Tensor], smoothing: float, alpha: float) -> tup
     first_kl, second_kl = ((p * log_ratio).sum(1, keepdim=True) for p in (first, second))  # KL(p1 || p2), -KL(p2 || p1)
     j = (difference * log_ratio).sum(1)
     uniform = smoothing / log_p[0].shape[1]
-    of_first = ((log_ratio - first_kl) * first).add_(difference).mul_(alpha / 4)
-    of_second = ((second_kl - log_ratio) * second).sub_(difference).mul_(alpha / 4)
+    grad_first = ((log_ratio - first_kl) * first).add_(difference).mul_(alpha / 4)
+    grad_second = ((second_kl - log_ratio) * second).sub_(difference).mul_(alpha / 4)
     return [
-        of_first.add_(first, alpha=0.5).sub_(uniform / 2),
-        of_second.add_(second, alpha=0.5).sub_(uniform / 2),
+        grad_first.add_(first, alpha=0.5).sub_(uniform / 2),
+        grad_second.add_(second, alpha=0.5).sub_(uniform / 2),
     ], j
 
 

@@ -89,14 +89,14 @@ class Tagging(PairTask):
         super().check_data(data, model)
         for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
             words = self.num_words(split)
-            wrong = (words != split.target_lengths).nonzero()[0]
-            if len(wrong):
-                row = wrong[0]
-                have = "sentence has" if len(wrong) == 1 else "sentences have"
+            bad_rows = (words != split.target_lengths).nonzero()[0]
+            if len(bad_rows):
+                row = bad_rows[0]
+                subject = "sentence has" if len(bad_rows) == 1 else "sentences have"
                 sizes = f"{format_count(words[row], 'word')}, {format_count(split.target_lengths[row], 'tag')}"
                 raise DataError(
-                    f"{len(wrong)} {name} {have} not a tag for each word (the first: row {row}, {sizes}): tags stand "
-                    "between spaces as the words do; "
+                    f"{len(bad_rows)} {name} {subject} not a tag for each word (the first: row {row}, {sizes}): tags "
+                    "stand between spaces as the words do; "
                     + ("mend these lines" if split.words is not None else REMAKE_FOR_TAGGING_ADVICE)
                 )
         check_known_labels(data.valid)

@@ -259,9 +259,9 @@ class PairTask:
                 longest = max(longest, int(longer.max()))
             if too_long:
                 remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"
-                have = format_share(too_long, len(split), f"{name} example", "has", "have")
+                share = format_share(too_long, len(split), f"{name} example", "has", "have")
                 raise DataError(
-                    f"{have} more than model.max_length = {model.max_length} pieces (the longest {longest}, end "
+                    f"{share} more than model.max_length = {model.max_length} pieces (the longest {longest}, end "
                     f"token included); {remedy}"
                 )
 

@@ -56,9 +56,9 @@ def search_largest_batch_tokens(
     def fits(budget: int) -> bool:
         reporter.line(f"training: do batches of {budget:,} tokens fit?")
         task = make_task(budget)
-        fullest = max(task.ordered_batches(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
-        of_update = GradientComputer(model, task, split, config, seed, world)
-        return _fits_memory(of_update, [fullest, task.largest_batch(split, budget)])
+        fullest_batch = max(task.ordered_batches(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
+        gradients = GradientComputer(model, task, split, config, seed, world)
+        return _fits_memory(gradients, [fullest_batch, task.largest_batch(split, budget)])
 
     def holds_whole_split(budget: int) -> bool:
         return len(make_task(budget).ordered_batches(split, budget)) == 1

@@ -68,12 +68,12 @@ class Validation(ValidationMetrics):
 
     def as_log_entry(self) -> dict[str, Any]:
         """Return the figures of metrics.jsonl; the loss of a direction is "eng-deu/loss"."""
-        of_directions = {
+        direction_entries = {
             f"{name}/{figure}": value
             for name, metrics in self.directions.items()
             for figure, value in _finite_metrics(metrics).items()
         }
-        return {"step": self.step, "epoch": self.epoch, **_finite_metrics(self), **of_directions}
+        return {"step": self.step, "epoch": self.epoch, **_finite_metrics(self), **direction_entries}
 
     def report_lines(self, *, is_best: bool) -> list[str]:
         """The figures as a person reads them, those of each direction on a line of its own."""

@@ -65,10 +65,10 @@ def are_workers_faster(model: ModelConfig, threads: int, update_tokens: int) -> 
         threads: number of threads or processes.
         update_tokens: tokens of an update.
     """
-    of_enough_tokens = update_tokens >= MIN_TOKENS_PER_WORKER * threads
+    has_enough_tokens = update_tokens >= MIN_TOKENS_PER_WORKER * threads
     return (
         threads > 1
-        and of_enough_tokens
+        and has_enough_tokens
         and model.width < MAX_WIDTH_FOR_WORKERS
         and model.architecture not in PREDICTION_RULES
     )
@@ -76,13 +76,12 @@ def are_workers_faster(model: ModelConfig, threads: int, update_tokens: int) -> 
 
 @dataclass(frozen=True)
 class BatchShard:
-    """The share of a batch that one process computes: share `number` of `count` of the batch in place `place` of an
-    update.
+    """The share of a batch that one process computes: share `number` of `count` of batch `batch_index` of an update.
 
     repeats: how often each row occurred before in the update; None: never.
     """
 
-    place: int
+    batch_index: int
     rows: Rows
     number: int = 0
     count: int = 1
@@ -107,7 +106,8 @@ def shard_batches(
         return BatchShard(batch_index, rows[rank::count], rank, count, shard_repeats)
 
     return [
-        [make_shard(place, rows, number) for place, rows in batches if len(rows) > number] for number in range(count)
+        [make_shard(batch_index, rows, number) for batch_index, rows in batches if len(rows) > number]
+        for number in range(count)
     ]
 
 

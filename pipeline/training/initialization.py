@@ -82,15 +82,15 @@ def load_pretrained(
         for name, tensor in body.items():
             tensor.copy_(pretrained_weights[name])
     description = f"all weights of {pretrained}" if all_weights else f"the encoder of {pretrained}"
-    anew = "" if all_weights else "; its head is drawn anew"
-    reporter.line(f"training: begins with {description} ({loaded.config.task}){anew}")
+    head_note = "" if all_weights else "; its head is drawn anew"
+    reporter.line(f"training: begins with {description} ({loaded.config.task}){head_note}")
     if num_new:
         begin = "1 new piece begins" if num_new == 1 else f"{num_new:,} new pieces begin"
         reporter.line(f"training: {begin} as the mean of the pieces in whose place each is")
     if adapters:
-        trained, count = (sum(each.numel() for each in group.values()) for group in (adapters, body))
-        share = f"{trained:,} weights of adapters are trained, {100 * trained / count:.1f} % of the {count:,} that stay"
-        reporter.line(f"training: {share}")
+        num_trained, count = (sum(each.numel() for each in group.values()) for group in (adapters, body))
+        share = f"{100 * num_trained / count:.1f} % of the {count:,} that stay"
+        reporter.line(f"training: {num_trained:,} weights of adapters are trained, {share}")
     if state.ema is not None:
         state.ema.load(drop_shared_tensors(state.model.state_dict()))
 
@@ -118,9 +118,11 @@ def resize_embeddings(
         The number of new pieces of the side with most of them.
     """
     sides = (("source", loaded.source_tokenizer, tokenizers[0]), ("target", loaded.target_tokenizer, tokenizers[1]))
-    read = () if loaded.images is not None and not all_weights else sides[: 2 if all_weights else 1]
+    embedded_sides = () if loaded.images is not None and not all_weights else sides[: 2 if all_weights else 1]
     new_pieces = {
-        side: segment_new_pieces_by_old(new, old) for side, old, new in read if new.vocab_size > old.vocab_size
+        side: segment_new_pieces_by_old(new, old)
+        for side, old, new in embedded_sides
+        if new.vocab_size > old.vocab_size
     }
     only_source = not all_weights or model.only_stack == "encoder"
     for name, weight in pretrained_weights.items():

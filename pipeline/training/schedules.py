@@ -147,14 +147,14 @@ def plateau(step: int, config: ScheduleConfig, context: ScheduleContext) -> floa
     Returns:
         The learning rate.
     """
-    lowest, waited, cuts = math.inf, 0, 0
+    lowest, num_bad, cuts = math.inf, 0, 0
     for loss in context.losses:
         if loss < lowest:
-            lowest, waited = loss, 0
+            lowest, num_bad = loss, 0
         else:
-            waited += 1
-        if waited > config.patience:
-            cuts, waited = cuts + 1, 0
+            num_bad += 1
+        if num_bad > config.patience:
+            cuts, num_bad = cuts + 1, 0
     return warmup(step, config) * max(config.peak * config.factor**cuts, config.final)
 
 

@@ -255,7 +255,7 @@ class GradientComputer:
         the update and the example, whatever its batch.
         """
         for number, batch in enumerate(self._iterate_shard_batches(share, step)):
-            self.model.dropout_rng.seed_batch(self.seed, step, share.place, share.number + share.count * number)
+            self.model.dropout_rng.seed_batch(self.seed, step, share.batch_index, share.number + share.count * number)
             loss = self.task.loss(self.model, batch.to(self.world.device))
             loss.sum.backward()  # type: ignore[no-untyped-call]
             sums[0] += loss.sum.detach()

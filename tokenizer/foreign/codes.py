@@ -66,8 +66,8 @@ def read_vocabulary(lines: Iterable[str]) -> list[str]:
         entry = piece if piece and count.isdecimal() else entry
         if not entry or " " in entry or len(entry) > MAX_PIECE_CHARACTERS:
             raise ValueError(f"line {number} has no piece, or one with a space in it")
-        inside = entry.endswith(CONTINUES) and entry != CONTINUES
-        piece = entry.removesuffix(CONTINUES) if inside else entry if entry in CONTROL_NAMES else entry + END
+        is_continued = entry.endswith(CONTINUES) and entry != CONTINUES
+        piece = entry.removesuffix(CONTINUES) if is_continued else entry if entry in CONTROL_NAMES else entry + END
         if piece in pieces:
             raise ValueError(f"line {number} has the piece {entry!r:.80} again")
         pieces[piece] = None

@@ -42,8 +42,8 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     pieces = document_pieces(document)
     if max(pieces, default=0) >= size or size > len(pieces) + MAX_UNUSED_IDS:
         raise ValueError(f"its tokenizer has {max(pieces, default=-1) + 1} pieces and its embedding {size}")
-    if wrong := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
-        raise ValueError(f"its {wrong[0]} has the id {roles[wrong[0]]}, and its pieces are 0 to {size - 1}")
+    if bad_roles := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
+        raise ValueError(f"its {bad_roles[0]} has the id {roles[bad_roles[0]]}, and its pieces are 0 to {size - 1}")
     names = {number: pieces.get(number, unused_token_name(number)) for number in range(size)}
     if [names.get(number) for number in range(4)] == [*SPECIAL_TOKENS] and _has_default_role_ids(roles, size):
         return RenumberedTokenizer({**document, "post_processor": None}, list(range(size)), [])
@@ -113,30 +113,32 @@ def _renumber_document(
     document: dict[str, Any], new_names: list[str], rows: list[int], unmapped_ids: list[int]
 ) -> dict[str, Any]:
     """tokenizer.json with pieces called so, in this order."""
-    model, added = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
+    model, added_tokens = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
     vocab = model["vocab"]
     in_model = {*vocab.values()} if isinstance(vocab, Mapping) else {*range(len(vocab))}
     last = max([len(SPECIAL_TOKENS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
-    of_model = range(last + 1)  # what is added has the ids behind these
+    model_ids = range(last + 1)  # what is added has the ids behind these
     if isinstance(model["vocab"], list):
         scores = [score for _, score in model["vocab"]]
         low = min(scores)
-        known_scores = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in unmapped_ids}
-        model["vocab"] = [[new_names[new], known_scores.get(new, low)] for new in of_model]
+        known_scores = {
+            new: scores[rows[new]] for new in model_ids if rows[new] in in_model and new not in unmapped_ids
+        }
+        model["vocab"] = [[new_names[new], known_scores.get(new, low)] for new in model_ids]
         model["unk_id"] = SPECIAL_TOKENS.index(UNK)
     else:
-        model["vocab"] = {new_names[new]: new for new in of_model}
+        model["vocab"] = {new_names[new]: new for new in model_ids}
     if "unk_token" in model:
         model["unk_token"] = UNK
     if "merges" in model:
         pieces = document_pieces(document)
-        of_roles = {pieces.get(rows[new]) for new in range(len(SPECIAL_TOKENS)) if new not in unmapped_ids}
-        special = {each["content"] for each in added.values() if each["special"]}
-        model["merges"] = _merges_without(model, special | of_roles)
+        role_pieces = {pieces.get(rows[new]) for new in range(len(SPECIAL_TOKENS)) if new not in unmapped_ids}
+        special = {each["content"] for each in added_tokens.values() if each["special"]}
+        model["merges"] = _merges_without(model, special | role_pieces)
     tokens = [
-        _make_token(new, new_names[new], added.get(rows[new]) if new not in unmapped_ids else None)
+        _make_token(new, new_names[new], added_tokens.get(rows[new]) if new not in unmapped_ids else None)
         for new in range(len(rows))
-        if new < len(SPECIAL_TOKENS) or rows[new] in added or new > last
+        if new < len(SPECIAL_TOKENS) or rows[new] in added_tokens or new > last
     ]
     pre_tokenizer = document.get("pre_tokenizer")
     if _finds_whole_pieces(model):

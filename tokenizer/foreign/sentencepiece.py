@@ -55,17 +55,17 @@ def parse_sentencepiece_model(data: bytes) -> SentencePieceModel:
     try:
         for number, value in _read_fields(data):
             if number == 1:
-                piece, score, of_type = "", 0.0, NORMAL
+                piece, score, piece_type = "", 0.0, NORMAL
                 for name, part in _read_fields(value):
                     piece = part.decode() if name == 1 else piece
                     score = struct.unpack("<f", part)[0] if name == 2 else score
-                    of_type = part if name == 3 else of_type
+                    piece_type = part if name == 3 else piece_type
                 if len(piece) > MAX_PIECE or not math.isfinite(score):
                     raise ValueError("is no SentencePiece model: a piece is too long, or its score no number")
-                if piece in types or not NORMAL <= of_type <= BYTE:
+                if piece in types or not NORMAL <= piece_type <= BYTE:
                     raise ValueError("is no SentencePiece model: a piece is there twice, or of no type")
-                types[piece] = of_type
-                if of_type in (NORMAL, USER_DEFINED):
+                types[piece] = piece_type
+                if piece_type in (NORMAL, USER_DEFINED):
                     scores[piece] = score
             elif number == 2:
                 settings = dict(_read_fields(value))
@@ -112,7 +112,7 @@ def build_tokenizer_json(
         "replacement": METASPACE,
         "prepend_scheme": "always" if model.dummy_prefix else "never",
     }
-    of_kind = {UNIGRAM: _unigram_model, BPE: _bpe_model, CHAR: _character_model}[model.kind]
+    build_model = {UNIGRAM: _unigram_model, BPE: _bpe_model, CHAR: _character_model}[model.kind]
     return {
         "version": "1.0",
         "truncation": None,
@@ -126,7 +126,7 @@ def build_tokenizer_json(
         "pre_tokenizer": _pre_tokenizer(model, space),
         "post_processor": None,
         "decoder": {"type": "Sequence", "decoders": _decoder_steps(model, space)},
-        "model": of_kind(model, pieces, names, unknown),
+        "model": build_model(model, pieces, names, unknown),
     }
 
 
@@ -190,10 +190,10 @@ def _bpe_model(model: SentencePieceModel, pieces: list[str], names: list[str], u
 
 def _character_model(model: SentencePieceModel, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
     """Byte-pair encoding without a merge: symbols that a user defined are whole all the same."""
-    nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
+    absent_settings = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
     return {
         "type": "BPE",
-        **dict.fromkeys(nothing),
+        **dict.fromkeys(absent_settings),
         "unk_token": unknown,
         "fuse_unk": True,
         "byte_fallback": model.byte_fallback,

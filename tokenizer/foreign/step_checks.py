@@ -43,10 +43,10 @@ def total_expansion_factor(steps: Sequence[Mapping[str, Any]]) -> float:
 
     A Unicode form counts once, however often it is applied: what it has made it leaves as it is.
     """
-    simple = list(_flatten_steps(steps))
-    forms = {str(step.get("type")) for step in simple} & MAX_EXPANSION_BY_STEP.keys()
+    flat_steps = list(_flatten_steps(steps))
+    forms = {str(step.get("type")) for step in flat_steps} & MAX_EXPANSION_BY_STEP.keys()
     return float(
-        prod(MAX_EXPANSION_BY_STEP[form] for form in forms) * prod(_max_expansion_factor(step) for step in simple)
+        prod(MAX_EXPANSION_BY_STEP[form] for form in forms) * prod(_max_expansion_factor(step) for step in flat_steps)
     )
 
 
@@ -114,9 +114,9 @@ def _character_class_end(pattern: str, index: int) -> int:
     """The index at which a class of characters ends, which may hold others."""
     depth = 1
     while depth and index < len(pattern):
-        skipped = 2 if pattern[index] == "\\" else 1
+        num_skipped = 2 if pattern[index] == "\\" else 1
         depth += {"[": 1, "]": -1}.get(pattern[index], 0)
-        index += skipped
+        index += num_skipped
     return index
 
 

@@ -110,8 +110,10 @@ def build_tekken_json(document: Mapping[str, Any]) -> dict[str, Any]:
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     vocab = tokenizer_json["model"]["vocab"]
     used_ids = {*vocab.values()}
-    added = {rank: name for rank, name in control.items() if rank not in used_ids and name not in vocab}
-    tokenizer_json["added_tokens"] = [{"id": rank, "content": name, **plain} for rank, name in sorted(added.items())]
+    added_tokens = {rank: name for rank, name in control.items() if rank not in used_ids and name not in vocab}
+    tokenizer_json["added_tokens"] = [
+        {"id": rank, "content": name, **plain} for rank, name in sorted(added_tokens.items())
+    ]
     return tokenizer_json
 
 
@@ -148,7 +150,7 @@ def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, A
             raise ValueError(f"it has more than {MAX_MERGES:,} ways to make a piece of two others")
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    nothing = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
+    absent_settings = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
     return {
         **dict.fromkeys(("truncation", "padding", "normalizer", "post_processor")),
         "version": "1.0",
@@ -157,7 +159,7 @@ def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, A
         "decoder": {**step, "use_regex": True},
         "model": {
             "type": "BPE",
-            **dict.fromkeys(nothing),
+            **dict.fromkeys(absent_settings),
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": True,

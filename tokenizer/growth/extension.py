@@ -52,13 +52,15 @@ def control_token_spellable_in_text(document: TokenizerJson) -> str | None:
     model, backend = document["model"], tokenizers.Tokenizer.from_str(json.dumps(document))
     if model["type"] not in MODELS_WITHOUT_MERGES and not model.get("ignore_merges"):
         return None
-    inside = model["type"] in ("Unigram", "WordPiece")
+    can_match_inside = model["type"] in ("Unigram", "WordPiece")
     for token in document["added_tokens"]:
         name = token["content"]
         split = (
             [name] if backend.pre_tokenizer is None else [w for w, _ in backend.pre_tokenizer.pre_tokenize_str(name)]
         )
-        if token["id"] >= len(model["vocab"]) and any(name in word if inside else name == word for word in split):
+        if token["id"] >= len(model["vocab"]) and any(
+            name in word if can_match_inside else name == word for word in split
+        ):
             return str(name)
     return None
 

@@ -29,13 +29,13 @@ def grow_bpe(document: TokenizerJson, words: WordCounts, count: int, min_frequen
     Each makes a new piece: none makes an old one in another way, and no two make the same.
     """
     letters = _new_characters(document, words, min_frequency)[:count]
-    lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
+    extended = append_pieces(document, dict.fromkeys(letters, 0.0))
     if document["pre_tokenizer"] is None and not document["model"]["merges"]:
-        return lettered  # one piece a character
+        return extended  # one piece a character
     pairs = list(
-        _most_frequent_merges(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right)
+        _most_frequent_merges(extended, words, count - len(letters), min_frequency, lambda left, right: left + right)
     )
-    return append_pieces(lettered, {left + right: 0.0 for left, right in pairs}, pairs)
+    return append_pieces(extended, {left + right: 0.0 for left, right in pairs}, pairs)
 
 
 def grow_wordpiece(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
@@ -43,11 +43,11 @@ def grow_wordpiece(document: TokenizerJson, words: WordCounts, count: int, min_f
     known_pieces = {*document_pieces(document).values()}
     letters: list[str] = []
     for letter in _new_characters(document, words, min_frequency):
-        lacked = [each for each in (letter, CONTINUATION_PREFIX + letter) if each not in known_pieces]
-        letters += lacked if len(letters) + len(lacked) <= count else []
-    lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
-    pairs = _most_frequent_merges(lettered, words, count - len(letters), min_frequency, merged_piece)
-    return append_pieces(lettered, {merged_piece(*pair): 0.0 for pair in pairs})
+        missing = [each for each in (letter, CONTINUATION_PREFIX + letter) if each not in known_pieces]
+        letters += missing if len(letters) + len(missing) <= count else []
+    extended = append_pieces(document, dict.fromkeys(letters, 0.0))
+    pairs = _most_frequent_merges(extended, words, count - len(letters), min_frequency, merged_piece)
+    return append_pieces(extended, {merged_piece(*pair): 0.0 for pair in pairs})
 
 
 def grow_unigram(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
@@ -131,8 +131,8 @@ def _count_piece_sequences(document: TokenizerJson, words: WordCounts) -> Counte
         return piece != UNK and not (document["model"].get("byte_fallback") and re.fullmatch(BYTE_PIECE_PATTERN, piece))
 
     for word, times in words.items():
-        for inside, run in groupby((token.value for token in backend.model.tokenize(word)), is_text):
+        for is_known, run in groupby((token.value for token in backend.model.tokenize(word)), is_text):
             pieces = [*run]
-            for begin in range(0, len(pieces) if inside else 0, MAX_WORD_CHARACTERS):
+            for begin in range(0, len(pieces) if is_known else 0, MAX_WORD_CHARACTERS):
                 runs[tuple(pieces[begin : begin + MAX_WORD_CHARACTERS])] += times
     return runs

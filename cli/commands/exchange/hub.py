@@ -30,8 +30,8 @@ def push(
     from tfm.cli.streams import print_data
     from tfm.pipeline.hub.push import push as push_model
 
-    pushed = push_model(run, to, revision=revision, private=private, languages=tuple(language or ()), license=license)
-    print_data(pushed.url)
+    result = push_model(run, to, revision=revision, private=private, languages=tuple(language or ()), license=license)
+    print_data(result.url)
 
 
 def pull(

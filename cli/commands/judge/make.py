@@ -96,8 +96,8 @@ def make(
 
 
 def _parse_system(text: str) -> tuple[str, Path]:
-    name, equals, file = text.partition("=")
-    if not (name.strip() and equals and file):
+    name, separator, file = text.partition("=")
+    if not (name.strip() and separator and file):
         raise typer.BadParameter(f"{text!r} is not NAME=FILE", param_hint="--system")
     return name.strip(), Path(file)
 

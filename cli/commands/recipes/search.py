@@ -82,19 +82,21 @@ def search(
     from tfm.cli.console import make_reporter
 
     reporter = make_reporter(tables_on_stdout=not as_json)
-    opened = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
+    search_run = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
     if not report and not final:
-        _run_trials(opened, SearchArguments(file, sets or (), storage, folds), cluster, workers, reporter)
+        _run_trials(search_run, SearchArguments(file, sets or (), storage, folds), cluster, workers, reporter)
     if final:
-        train_best(opened, command_line(), reporter, allow_rescoring=again)
-    results = publish_results(opened, command_line(), reporter)
+        train_best(search_run, command_line(), reporter, allow_rescoring=again)
+    results = publish_results(search_run, command_line(), reporter)
     if as_json:
         print_json(results.as_json(), indent=1)
     else:
-        columns, rows = trials_table(results, list(opened.config.space))
+        columns, rows = trials_table(results, list(search_run.config.space))
         num = len(results.trials)
         reporter.table(
-            f"{opened.config.name}: {format_count(num, 'trial')}, the best {describe_trials_shown(num)}", columns, rows
+            f"{search_run.config.name}: {format_count(num, 'trial')}, the best {describe_trials_shown(num)}",
+            columns,
+            rows,
         )
 
 
@@ -111,14 +113,14 @@ def _check_flags(*, report: bool, final: bool, again: bool, workers: int | None,
 
 
 def _run_trials(
-    opened: "Search", arguments: "SearchArguments", cluster: str | None, workers: int | None, reporter: "Reporter"
+    search_run: "Search", arguments: "SearchArguments", cluster: str | None, workers: int | None, reporter: "Reporter"
 ) -> None:
     """Run trials in this process, in several, or on a cluster, until the search ends."""
     from tfm.pipeline.tuning.worker import WorkerJob, run_worker, run_workers, run_workers_on_cluster
 
-    job = WorkerJob(opened.trials, opened.base, opened.sets, command_line(), reporter)
-    if opened.config.method == "grid":
-        reporter.line(f"grid: {format_count(len(opened.trials.all_trials()), 'configuration')}")
+    job = WorkerJob(search_run.trials, search_run.base, search_run.sets, command_line(), reporter)
+    if search_run.config.method == "grid":
+        reporter.line(f"grid: {format_count(len(search_run.trials.all_trials()), 'configuration')}")
     if cluster is not None:
         run_workers_on_cluster(job, arguments, cluster, workers)
     elif workers is not None and workers > 1:
@@ -156,8 +158,8 @@ def trials_table(results: "SearchResults", keys: Sequence[str]) -> tuple[list[st
         settings = [trial.configuration.get(key, "–") for key in keys]
         formatted_settings = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in settings]
         figure = "–" if trial.value is None else f"{trial.value:.4f}"
-        ended = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
+        outcome = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
         rows.append(
-            [str(trial.number), figure, *formatted_settings, f"{trial.updates:,}", f"{trial.seconds:,.0f}", ended]
+            [str(trial.number), figure, *formatted_settings, f"{trial.updates:,}", f"{trial.seconds:,.0f}", outcome]
         )
     return ["trial", results.metric, *keys, "updates", "seconds", "ended"], rows

@@ -65,8 +65,10 @@ class BannedPieces:
         longest = max((len(phrase) for phrase in phrases), default=1)
         rows = [[*[WILDCARD] * (longest - len(phrase)), *phrase] for phrase in phrases]
         table = torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)
-        first, marks, same = (torch.tensor(each, dtype=torch.int64) for each in (prompt, after_words, canonical_ids))
-        return cls(ngram, first, _canonicalize_pieces(table[:, :-1], same), table[:, -1], marks, same)
+        first, marks, canonical = (
+            torch.tensor(each, dtype=torch.int64) for each in (prompt, after_words, canonical_ids)
+        )
+        return cls(ngram, first, _canonicalize_pieces(table[:, :-1], canonical), table[:, -1], marks, canonical)
 
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
         """Give -inf, in place, to every piece that would complete a ban.
@@ -184,17 +186,17 @@ class ForcedPhrases:
         """
         device = pieces.device
         phrases, lengths = self.phrases.to(device), self.lengths.to(device)
-        history, read = pieces[..., : int(num_pieces.max())], num_pieces.to(device)
-        hits = self._phrase_start_mask(history, read, phrases, lengths)
-        unmet = ~hits.any(3)
-        positions = (read.unsqueeze(1) - lengths).clamp(min=0)[:, None, :, None].expand(*hits.shape[:3], 1)
+        history, num_read = pieces[..., : int(num_pieces.max())], num_pieces.to(device)
+        hits = self._phrase_start_mask(history, num_read, phrases, lengths)
+        is_unmet = ~hits.any(3)
+        positions = (num_read.unsqueeze(1) - lengths).clamp(min=0)[:, None, :, None].expand(*hits.shape[:3], 1)
         just_met = hits.gather(3, positions).squeeze(3) & (hits.sum(3) == 1) & (lengths > 0).unsqueeze(1)
-        depths = self._matched_prefix_lengths(history, read, phrases, lengths).masked_fill(~unmet, 0)
-        lacking = (lengths.unsqueeze(1) * unmet).sum(2)
+        depths = self._matched_prefix_lengths(history, num_read, phrases, lengths).masked_fill(~is_unmet, 0)
+        lacking = (lengths.unsqueeze(1) * is_unmet).sum(2)
         following = phrases.unsqueeze(1).expand(*depths.shape, -1).gather(3, depths.unsqueeze(3)).squeeze(3)
-        following = following.where(unmet, PAD_ID)
+        following = following.where(is_unmet, PAD_ID)
         # the first of those that are furthest, since max does not promise which of several it takes
-        order = torch.where(unmet, depths, -1).sort(dim=2, descending=True, stable=True).indices
+        order = torch.where(is_unmet, depths, -1).sort(dim=2, descending=True, stable=True).indices
         nearest = following.gather(2, order[..., :1]).squeeze(2)
         return ConstraintProgress(lacking, lacking - depths.amax(2), following, nearest, just_met.any(2))
 
@@ -217,6 +219,6 @@ class ForcedPhrases:
         last = padded.gather(2, positions.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)
         depths = torch.zeros(*history.shape[:2], phrases.shape[1], dtype=torch.int64, device=history.device)
         for depth in range(1, width):
-            same = (last[..., width - depth :] == phrases[:, None, :, :depth]).all(-1)
-            depths = torch.where(same & (depth < lengths).unsqueeze(1), depth, depths)
+            is_match = (last[..., width - depth :] == phrases[:, None, :, :depth]).all(-1)
+            depths = torch.where(is_match & (depth < lengths).unsqueeze(1), depth, depths)
         return depths

@@ -143,26 +143,26 @@ class LogitsProcessor:
         No end while a phrase is lacking. If there is no more room than for the missing pieces, or nothing else is
         left, the next piece of the furthest phrase is due, whatever is banned; so is the next one of a prefix.
         """
-        due = torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
-        lacks, targets = due, torch.full_like(due, PAD_ID, dtype=torch.int64)
+        is_due = torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
+        is_lacking, targets = is_due, torch.full_like(is_due, PAD_ID, dtype=torch.int64)
         if self.forced is not None:
             progress = self.forced.progress(num_pieces, pieces)
-            room = (self.longest - num_pieces).to(due.device).unsqueeze(1)
-            lacks, targets = progress.lacking > 0, progress.nearest
-            due = lacks & (progress.lacking >= room)
+            room = (self.longest - num_pieces).to(is_due.device).unsqueeze(1)
+            is_lacking, targets = progress.lacking > 0, progress.nearest
+            is_due = is_lacking & (progress.lacking >= room)
         if self.prefixes.size(1):
-            rows, tokens = (each.to(due.device) for each in self._prefix_tokens(num_pieces))
-            targets[rows], due[rows] = tokens.unsqueeze(1), True
+            rows, tokens = (each.to(is_due.device) for each in self._prefix_tokens(num_pieces))
+            targets[rows], is_due[rows] = tokens.unsqueeze(1), True
         targets = targets.unsqueeze(2)
         target_log_probs = log_probs.gather(2, targets)
         if self.bans is not None:
             self.bans.apply(log_probs, num_pieces, pieces)
         if self.forced is not None:
-            log_probs[..., EOS_ID].masked_fill_(lacks, NEG_INF)
+            log_probs[..., EOS_ID].masked_fill_(is_lacking, NEG_INF)
             self.forced.block_word_continuation(log_probs, progress)
-            due = due | (lacks & (log_probs == NEG_INF).all(2))
-        log_probs.masked_fill_(due.unsqueeze(2), NEG_INF)
-        log_probs.scatter_(2, targets, target_log_probs.where(due.unsqueeze(2), log_probs.gather(2, targets)))
+            is_due = is_due | (is_lacking & (log_probs == NEG_INF).all(2))
+        log_probs.masked_fill_(is_due.unsqueeze(2), NEG_INF)
+        log_probs.scatter_(2, targets, target_log_probs.where(is_due.unsqueeze(2), log_probs.gather(2, targets)))
 
 
 def _force_token(log_probs: Tensor, sentences: Tensor, tokens: Tensor) -> None:

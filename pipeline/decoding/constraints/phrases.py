@@ -86,10 +86,10 @@ class PhraseConstraints:
         by_text = (pieces_after_words(tokenizer), canonical_piece_ids(tokenizer)) if config.forbidden else ((), ())
         if not config.forced and forced is None:
             return cls(forbidden, None, (), prompt, *by_text)
-        everywhere = forced_pieces(tokenizer, config.forced, forbidden)
+        common_phrases = forced_pieces(tokenizer, config.forced, forbidden)
         sentence_phrases = [()] * num_sentences if forced is None else forced
         forced_by_sentence = [
-            [*everywhere, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in sentence_phrases
+            [*common_phrases, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in sentence_phrases
         ]
         return cls(forbidden, forced_by_sentence, word_continuation_pieces(tokenizer), prompt, *by_text)
 
@@ -113,8 +113,8 @@ def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Piece
     """
     spellings: list[Pieces] = []
     for phrase in phrases:
-        inside, first = _encode_phrase(tokenizer, phrase)
-        spellings += [inside] if inside == first else [inside, (BOS_ID, *first)]
+        inner_pieces, initial_pieces = _encode_phrase(tokenizer, phrase)
+        spellings += [inner_pieces] if inner_pieces == initial_pieces else [inner_pieces, (BOS_ID, *initial_pieces)]
         if can_follow_letter(phrase):
             spellings.append(_encode_phrase(tokenizer, phrase, space="")[0])
     return [pieces for pieces in dict.fromkeys(spellings) if UNK_ID not in pieces]
@@ -157,15 +157,15 @@ def can_follow_letter(phrase: str) -> bool:
 
 def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
     """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
-    standalone, letter, inside = tokenizer.encode_batch(
+    standalone, letter, combined = tokenizer.encode_batch(
         [phrase, PRECEDING_LETTER, f"{PRECEDING_LETTER}{space}{phrase}"]
     )
     if not standalone:
         raise DataError(f"the phrase {_quote_phrase(phrase)} has no pieces: remove it")
-    rest = inside[len(letter) :] if inside[: len(letter)] == letter else []
+    rest = combined[len(letter) :] if combined[: len(letter)] == letter else []
     # where the letter itself is unknown, so may be what is cut together with it
-    follows = bool(rest) and tokenizer.decode(rest).strip() == tokenizer.decode(standalone).strip()
-    return tuple(rest if follows else standalone), tuple(standalone)
+    is_separable = bool(rest) and tokenizer.decode(rest).strip() == tokenizer.decode(standalone).strip()
+    return tuple(rest if is_separable else standalone), tuple(standalone)
 
 
 def _contains_pieces(pieces: Pieces, phrase: Pieces) -> bool:

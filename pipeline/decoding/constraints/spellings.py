@@ -79,7 +79,7 @@ def _first_pieces(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[i
     """Yield the pieces with which a text may begin, the longest part of it first, the rest of the text, and the text
     that has to stand before the piece.
     """
-    anywhere: Sequence[Pieces] = [()]
+    no_contexts: Sequence[Pieces] = [()]
     word_starts: Sequence[Pieces] = [(BOS_ID,), (AFTER_WORD_ID,)]
     starts = []
     for surface, numbers in table.items():
@@ -95,7 +95,7 @@ def _first_pieces(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[i
                 continue
             rest = text[len(part) :]
             starts += [
-                (number, rest, word_starts if is_glued else anywhere) for number in numbers[: 1 if rest else None]
+                (number, rest, word_starts if is_glued else no_contexts) for number in numbers[: 1 if rest else None]
             ]
     yield from sorted(starts, key=lambda each: len(each[1]))
 
@@ -103,8 +103,8 @@ def _first_pieces(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[i
 def _last_pieces(table: Mapping[str, list[int]], text: str, longest: int) -> Iterator[Pieces]:
     """The pieces that spell the rest of a text; the last one may go on with what is of no word."""
     for surface, numbers in table.items():
-        goes_on = len(surface) > len(text) and surface.startswith(text)
-        if goes_on and not (is_word_character(text[-1]) and is_word_character(surface[len(text)])):
+        is_continued = len(surface) > len(text) and surface.startswith(text)
+        if is_continued and not (is_word_character(text[-1]) and is_word_character(surface[len(text)])):
             yield from ((number,) for number in numbers)
     for length in range(min(longest, len(text)), 0, -1):
         numbers = table.get(text[:length], [])

@@ -48,8 +48,12 @@ def banked_continuations(
     stays = select_round_robin(live & ~ends, num_missing, beam)
     order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
-    left_out = order.values[:, : 2 * beam] == 2
-    return values.gather(1, chosen).masked_fill(left_out, NEG_INF), parents.gather(1, chosen), tokens.gather(1, chosen)
+    is_excluded = order.values[:, : 2 * beam] == 2
+    return (
+        values.gather(1, chosen).masked_fill(is_excluded, NEG_INF),
+        parents.gather(1, chosen),
+        tokens.gather(1, chosen),
+    )
 
 
 def best_finishable_sums(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
@@ -108,15 +112,15 @@ def select_round_robin(is_available: Tensor, banks: Tensor, beam: int) -> Tensor
     Returns:
         (B, Q), true for the selected ones.
     """
-    turns = _rank_within_bank(is_available, banks) * (int(banks.max()) + 1) + banks
-    turns = turns.masked_fill(~is_available, torch.iinfo(turns.dtype).max)
-    first = turns.sort(dim=1, stable=True).indices[:, :beam]
+    sort_keys = _rank_within_bank(is_available, banks) * (int(banks.max()) + 1) + banks
+    sort_keys = sort_keys.masked_fill(~is_available, torch.iinfo(sort_keys.dtype).max)
+    first = sort_keys.sort(dim=1, stable=True).indices[:, :beam]
     return torch.zeros_like(is_available).scatter_(1, first, True) & is_available
 
 
 def _rank_within_bank(is_available: Tensor, banks: Tensor) -> Tensor:
     """Return (B, Q) the number of candidates of its bank that are better than each."""
-    better = torch.ones(
+    is_better = torch.ones(
         is_available.shape[1], is_available.shape[1], dtype=torch.bool, device=is_available.device
     ).tril(-1)
-    return ((banks.unsqueeze(2) == banks.unsqueeze(1)) & is_available.unsqueeze(1) & better).sum(2)
+    return ((banks.unsqueeze(2) == banks.unsqueeze(1)) & is_available.unsqueeze(1) & is_better).sum(2)

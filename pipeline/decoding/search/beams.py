@@ -101,9 +101,9 @@ class Beams:
         """
         leading, rival = self.sums[:, 0], self.best[:, -1]
         cannot_improve = leading / self.bound < rival
-        enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
-        nothing_left = ~(leading > NEG_INF)  # true also of what is not a number
-        mask: Flags = cannot_improve | enough | nothing_left
+        has_enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
+        is_exhausted = ~(leading > NEG_INF)  # true also of what is not a number
+        mask: Flags = cannot_improve | has_enough | is_exhausted
         return mask
 
 

@@ -95,14 +95,15 @@ class BatchSlots(Generic[StateT]):
         """The sentences that are put off, and their slots; None if there are none."""
         if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
             return None
-        deferred = (self.sentences >= 0) & (self.num_pieces > self._max_steps[self.sentences])
-        if not deferred.any() or int(deferred.sum()) + self._num_free == len(self):  # no other sentence is in the batch
+        is_deferred = (self.sentences >= 0) & (self.num_pieces > self._max_steps[self.sentences])
+        # unless no other sentence is in the batch
+        if not is_deferred.any() or int(is_deferred.sum()) + self._num_free == len(self):
             return None
-        sentences = self.sentences[deferred].tolist()
+        sentences = self.sentences[is_deferred].tolist()
         self._waiting.extend(sentences)
         self._max_steps[sentences] = NO_LIMIT
-        self._release_slots(deferred)
-        return sentences, deferred.nonzero().squeeze(1)
+        self._release_slots(is_deferred)
+        return sentences, is_deferred.nonzero().squeeze(1)
 
     def fill(self, width: int) -> Tensor | None:
         """Give free slots, of `width` rows each, to waiting sentences, if enough are free. Returns which slots."""
@@ -125,8 +126,8 @@ class BatchSlots(Generic[StateT]):
         if not self._num_free:
             return None
         occupied = (self.sentences >= 0).nonzero().squeeze(1)
-        unwanted = self._is_queue_empty() and 8 * self._num_free >= len(self)
-        if not unwanted and not self._exceeds_max_length():
+        has_surplus = self._is_queue_empty() and 8 * self._num_free >= len(self)
+        if not has_surplus and not self._exceeds_max_length():
             return None
         self._num_free = 0
         if len(occupied):

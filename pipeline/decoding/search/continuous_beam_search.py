@@ -241,9 +241,9 @@ class ContinuousBeamSearch:
             self._num_pieces = self._num_read = self._longest = np.zeros(0, np.int64)
             return
         is_occupied = np.array([key is not None for key in self._keys])
-        spare = int((~is_occupied).sum()) - len(self._waiting)
-        worn = ~is_occupied & (self._num_read >= self._stepper.max_length - 1)
-        if not worn.any() and (4 * spare < len(is_occupied) or len(is_occupied) == MIN_SLOTS):
+        num_spare = int((~is_occupied).sum()) - len(self._waiting)
+        is_worn = ~is_occupied & (self._num_read >= self._stepper.max_length - 1)
+        if not is_worn.any() and (4 * num_spare < len(is_occupied) or len(is_occupied) == MIN_SLOTS):
             return
         slots = np.sort(np.argsort(~is_occupied, kind="stable")[: max(MIN_SLOTS, int(is_occupied.sum()))])
         rows = slots[:, None] * self._config.beam + np.arange(self._config.beam)
@@ -251,7 +251,7 @@ class ContinuousBeamSearch:
         self._beams, self._keys = self._beams.select(slots), [self._keys[slot] for slot in slots]
         self._num_pieces, self._num_read = self._num_pieces[slots], self._num_read[slots]
         self._longest = self._longest[slots]
-        for slot in np.flatnonzero(worn[slots]):
+        for slot in np.flatnonzero(is_worn[slots]):
             self._state = self._state.replace(self._rows_of_slot(int(slot)), self._initial_state(IDLE_SOURCE))
             self._num_read[slot] = 0
 

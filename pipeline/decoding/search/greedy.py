@@ -88,10 +88,10 @@ def single_hypothesis_search(
             log_prob_B, tokens_B = choose(log_probs_BV, slots.sentences, slots.num_pieces)
         sums_B += log_prob_B
         pieces_BT.scatter_(1, slots.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
-        ended = (tokens_B == EOS_ID).cpu()
-        if ended.any():
-            _collect_finished(hypotheses, slots, ended & (slots.sentences >= 0), pieces_BT, sums_B, rules)
-        if num_done := slots.advance(ended):
+        finished = (tokens_B == EOS_ID).cpu()
+        if finished.any():
+            _collect_finished(hypotheses, slots, finished & (slots.sentences >= 0), pieces_BT, sums_B, rules)
+        if num_done := slots.advance(finished):
             on_done(num_done)
         slots.defer_long_sequences()
         if (new := slots.fill(1)) is not None:
@@ -106,16 +106,16 @@ def single_hypothesis_search(
 def _collect_finished(
     hypotheses: list[list[Hypothesis]],
     slots: BatchSlots[StateT],
-    ended: Tensor,
+    finished: Tensor,
     pieces: Tensor,
     sums: Tensor,
     rules: LogitsProcessor,
 ) -> None:
     """Add to `hypotheses` the hypotheses of the slots that have ended (B,)."""
-    out = ended.to(pieces.device)
-    lengths = slots.num_pieces[ended].tolist()
+    out = finished.to(pieces.device)
+    lengths = slots.num_pieces[finished].tolist()
     for sentence, ids, log_prob, length in zip(
-        slots.sentences[ended].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
+        slots.sentences[finished].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
     ):
         divisor = rules.divisors[length + 1].item()
         hypotheses[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))

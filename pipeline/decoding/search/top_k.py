@@ -122,7 +122,7 @@ def largest_value_indices(values: Tensor, k: int) -> Tensor:
     best, index = values.topk(min(k, values.size(1)))
     smallest = best[:, -1:]
     # topk leaves open which of several equals it takes: only a tie across its edge needs the slow sort
-    crossed = ((values == smallest).sum(1) > (best == smallest).sum(1)) & (smallest.squeeze(1) > float("-inf"))
-    if crossed.any():
+    has_tie = ((values == smallest).sum(1) > (best == smallest).sum(1)) & (smallest.squeeze(1) > float("-inf"))
+    if has_tie.any():
         index = values.sort(dim=-1, descending=True, stable=True).indices[:, : best.size(1)]
     return index.sort(-1).values

@@ -70,8 +70,8 @@ def score_continuations(
     if too_many and (not reader.continue_past_line_end or too_many > min(starts)):
         raise DataError(f"prompt and choice have {longest} pieces, and the model reads {reader.context}: shorten them")
     log_probs: dict[int, list[float]] = {}
-    for start, same in groupby(sorted(range(len(choices)), key=starts.__getitem__), key=starts.__getitem__):
-        numbers = list(same)
+    for start, group in groupby(sorted(range(len(choices)), key=starts.__getitem__), key=starts.__getitem__):
+        numbers = list(group)
         for first in range(0, len(numbers), PROMPTS_PER_BATCH):
             batch = numbers[first : first + PROMPTS_PER_BATCH]
             context = [BOS_ID, *sequences[batch[0]][too_many:start]]

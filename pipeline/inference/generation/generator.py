@@ -224,11 +224,11 @@ class TextGenerator:
             ends = piece == EOS_ID
             line, length = (line, length) if ends else ([*line, piece], length + 1)
             text = self._reader.tokenizer.decode(line)
-            goes_on = (
+            is_incomplete = (
                 text.endswith(REPLACEMENT_CHARACTER)
                 or BYTE_PIECE.fullmatch(self._reader.tokenizer.piece(piece)) is not None
             )
-            if text.startswith(emitted) and (ends or not goes_on):
+            if text.startswith(emitted) and (ends or not is_incomplete):
                 yield text[len(emitted) :]
                 emitted = text
             if ends and self._reader.continue_past_line_end:

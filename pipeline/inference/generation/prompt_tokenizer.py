@@ -36,8 +36,8 @@ class PromptTokenizer:
         continue_past_line_end: bool | None,
     ) -> None:
         if not TASK_SPECS[config.task].continues_text:
-            instead = TASK_SPECS[config.task].instead or "use `tfm translate`"
-            raise DataError(f"was trained for {config.task}, and is not a language model: {instead}", file=folder)
+            remedy = TASK_SPECS[config.task].instead or "use `tfm translate`"
+            raise DataError(f"was trained for {config.task}, and is not a language model: {remedy}", file=folder)
         self.tokenizer = tokenizer
         self.continue_past_line_end = (
             config.block is not None if continue_past_line_end is None else continue_past_line_end

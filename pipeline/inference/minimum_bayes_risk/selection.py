@@ -27,10 +27,10 @@ def candidate_config(config: DecodingConfig) -> DecodingConfig:
 def cost_message(config: DecodingConfig) -> str:
     """Return what choosing costs, in words."""
     size = config.mbr_size
-    pruned = "" if config.mbr_pruning is None else ", fewer where candidates are pruned"
+    pruning_note = "" if config.mbr_pruning is None else ", fewer where candidates are pruned"
     return (
         f"minimum Bayes risk: {size:,} hypotheses of each line, and up to {size * size:,} utilities "
-        f"({config.mbr_utility}) of pairs of them{pruned}"
+        f"({config.mbr_utility}) of pairs of them{pruning_note}"
     )
 
 

@@ -139,7 +139,7 @@ def make_trainer(
         world=world,
         redraw=CurvesSink(log, session.folder / "curves.svg"),
         on_update=CpuLoadWatch(settings.threads if wait else 1, session.reporter.warn),
-        on_validation=session.heard,
+        on_validation=session.on_validation,
     )
 
 

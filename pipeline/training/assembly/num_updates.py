@@ -73,12 +73,12 @@ def resolve_total_steps(
     world_size = progress.settings.world_size
     total_steps = last_step(config, num_batches, world_size)
     if progress.step and config.schedule.name in TOTAL_STEPS_SCHEDULES:
-        agreed = progress.total_steps
-        if not agreed:  # a checkpoint of a version that did not write it down
-            agreed = last_step(_apply_planned_end(previous_plan, config), num_batches, world_size)
-        if total_steps not in (agreed, progress.step):
-            raise RecipeError(_changed_end_message(progress.step, agreed, total_steps, config, folder))
-        progress.total_steps = agreed
+        agreed_total = progress.total_steps
+        if not agreed_total:  # a checkpoint of a version that did not write it down
+            agreed_total = last_step(_apply_planned_end(previous_plan, config), num_batches, world_size)
+        if total_steps not in (agreed_total, progress.step):
+            raise RecipeError(_changed_end_message(progress.step, agreed_total, total_steps, config, folder))
+        progress.total_steps = agreed_total
     else:
         progress.total_steps = total_steps
     return total_steps

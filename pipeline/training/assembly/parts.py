@@ -36,7 +36,7 @@ class TrainingSession:
     data: Dataset
     reporter: Reporter
     world: World
-    heard: ValidationCallback = lambda validation, is_last: None
+    on_validation: ValidationCallback = lambda validation, is_last: None
 
     @property
     def folder(self) -> Path:
@@ -60,7 +60,7 @@ class StartingPoint:
     """The state that a training has when its first or next update is due, and the plan that it had up to here."""
 
     state: TrainState
-    before: Mapping[str, Any]
+    previous_plan: Mapping[str, Any]
     is_new: bool
 
 

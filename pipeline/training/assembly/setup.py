@@ -32,7 +32,7 @@ def build_setup(session: TrainingSession, start: StartingPoint, context: TaskCon
     task = make_task(context)
     batches = task.epochs(session.data.train, context.batch_tokens, session.seed)
     total_steps = resolve_total_steps(
-        progress, session.config, batches.num_batches, previous_plan=start.before, folder=session.folder
+        progress, session.config, batches.num_batches, previous_plan=start.previous_plan, folder=session.folder
     )
     return TrainingSetup(task, batches, total_steps, make_resegmentation(context, session.seed))
 

@@ -171,7 +171,7 @@ def fresh_start(session: TrainingSession, state: TrainState, context: TaskContex
     if config.batch_tokens == "auto":
         batch_tokens = find_largest_batch_tokens(session, state.model, context)
         progress.settings = progress.settings.model_copy(update={"batch_tokens": batch_tokens})
-    return StartingPoint(state, before=progress.plan, is_new=True)
+    return StartingPoint(state, previous_plan=progress.plan, is_new=True)
 
 
 def resumed_start(
@@ -195,7 +195,7 @@ def resumed_start(
     previous_plan = world.run_on_every_rank(  # each may read a part of its own
         lambda: restore_progress(state, checkpoint, session.todo, settings, world.size)
     )
-    return StartingPoint(state, before=previous_plan, is_new=False)
+    return StartingPoint(state, previous_plan=previous_plan, is_new=False)
 
 
 def shard_state(

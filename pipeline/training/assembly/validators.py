@@ -34,16 +34,16 @@ def make_validator(
     def make_split_validator(
         split: Split, previous_metrics: ValidationMetrics | None, name: str = "validation"
     ) -> Validator:
-        ordered = task.ordered_batches(split, session.data.batch_tokens)
+        batches = task.ordered_batches(split, session.data.batch_tokens)
         signature = None if previous_metrics is None else previous_metrics.bleu_signature
-        return Validator(task, split, ordered, make_scorer(session, task, split, target_tokenizer, signature, name))
+        return Validator(task, split, batches, make_scorer(session, task, split, target_tokenizer, signature, name))
 
     if len(directions) < 2:
         return make_split_validator(valid, last)
-    each_before = {} if last is None else last.directions
+    previous_directions = {} if last is None else last.directions
     return DirectionsValidator(
         {
-            name: make_split_validator(valid.select_rows(rows), each_before.get(name), name)
+            name: make_split_validator(valid.select_rows(rows), previous_directions.get(name), name)
             for name, rows in directions.items()
         }
     )

@@ -115,12 +115,12 @@ def other_updates_problem(
     if was_online == is_online and (not was_online or num_processes == earlier.world_size):
         return None
     kinds = "one step for each prediction", "one step an update"
-    began, would = kinds if was_online else kinds[::-1]
+    old_kind, new_kind = kinds if was_online else kinds[::-1]
     number = format_count(earlier.world_size, "process", "processes")
     remedy = f'resume it with {number} on {earlier.device}, with training.parallel = "{earlier.parallel}"'
     if was_online == is_online:
         return f"training of these word vectors merges the steps of {number}, and would merge others: {remedy}"
-    return f"training of these word vectors began with {began}, and would go on with {would}: {remedy}"
+    return f"training of these word vectors began with {old_kind}, and would go on with {new_kind}: {remedy}"
 
 
 @torch.no_grad()
@@ -212,11 +212,11 @@ class Word2vecGradientComputer(GradientComputer):
             count: () predictions of all processes.
             processes: number of those that had a batch.
         """
-        ways = torch.stack([end - start for end, start in zip(weights, starts, strict=True)])
-        self.world.all_reduce_sum(ways)
-        for end, start, way, steps in zip(weights, starts, ways, self.steps_a_prediction, strict=True):
+        movements = torch.stack([end - start for end, start in zip(weights, starts, strict=True)])
+        self.world.all_reduce_sum(movements)
+        for end, start, movement, steps in zip(weights, starts, movements, self.steps_a_prediction, strict=True):
             factors = merge_factors(self._learning_rate() * steps * count / processes, processes)
-            torch.addcmul(start, way, (factors / processes).to(way.dtype)[:, None], out=end)
+            torch.addcmul(start, movement, (factors / processes).to(movement.dtype)[:, None], out=end)
 
     def _learning_rate(self) -> float:
         rate: float = self.optimizer.param_groups[0]["lr"]

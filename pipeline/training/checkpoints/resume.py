@@ -63,8 +63,8 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     if changes.keys() <= KEYS_CHANGEABLE_ON_RESUME and not is_past_end(progress, config):
         return progress.step
     folder = checkpoints.folder.parent
-    aside = _unused_old_folder(folder)
-    folder.rename(aside)
+    backup_folder = _unused_old_folder(folder)
+    folder.rename(backup_folder)
     progress_words = (
         f"; it has done {format_count(progress.step, 'update')} already"
         if changes.keys() <= KEYS_CHANGEABLE_ON_RESUME
@@ -72,7 +72,7 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     )
     reporter.line(
         f"training: the recipe changed ({words}){progress_words}, so training starts from scratch. The previous one "
-        f"was moved to {aside}"
+        f"was moved to {backup_folder}"
     )
     return None
 
@@ -128,9 +128,9 @@ def is_past_end(progress: Progress, config: TrainingConfig) -> bool:
 def _unused_old_folder(folder: Path) -> Path:
     """`<folder>.old-N` with the first N that is free."""
     number = 1
-    while os.path.lexists(aside := folder.with_name(f"{folder.name}.old-{number}")):
+    while os.path.lexists(backup_folder := folder.with_name(f"{folder.name}.old-{number}")):
         number += 1
-    return aside
+    return backup_folder
 
 
 def resolve_execution_settings(
@@ -187,13 +187,13 @@ def resolve_execution_settings(
     for setting_name in ("device", "torch", "threads", "parallel"):
         earlier_value, current_value = getattr(earlier, setting_name), getattr(current, setting_name)
         if earlier_value != current_value:
-            differs = "last digits may differ"
+            difference = "last digits may differ"
             if setting_name == "parallel" or (
                 setting_name == "threads" and "processes" in (earlier.parallel, current.parallel)
             ):
-                differs = "dropout draws other numbers for other shares, so losses differ by more than rounding"
+                difference = "dropout draws other numbers for other shares, so losses differ by more than rounding"
             reporter.warn(
-                f"training began with {setting_name} {earlier_value} and continues with {current_value}: {differs}"
+                f"training began with {setting_name} {earlier_value} and continues with {current_value}: {difference}"
             )
     return earlier.model_copy(update=current.model_dump(include={"device", "torch", "threads", "parallel"}))
 
@@ -202,8 +202,8 @@ def _choose_num_threads(config: TrainingConfig, world: World, checkpoint: Checkp
     """Return the number of threads of this process; of several processes each has its own, as torchrun sets them."""
     if config.threads != "auto":
         return config.threads
-    measured = world.size == 1 and checkpoint is None
-    return choose_threads(world.device) if measured else torch.get_num_threads()
+    is_measured = world.size == 1 and checkpoint is None
+    return choose_threads(world.device) if is_measured else torch.get_num_threads()
 
 
 def _choose_parallel(

@@ -206,10 +206,10 @@ class TrainState:
         self.progress = read_progress(checkpoint)
 
 
-def _check_tensors(expected: dict[str, Tensor], saved: dict[str, Tensor], folder: Path) -> None:
+def _check_tensors(expected: dict[str, Tensor], saved_tensors: dict[str, Tensor], folder: Path) -> None:
     """Raise DataError where a tensor found is of another type or shape than the own one, which a copy would change."""
     for name, tensor in expected.items():
-        if (saved_tensor := saved.get(name)) is None:
+        if (saved_tensor := saved_tensors.get(name)) is None:
             continue
         kinds = (f"{each.dtype} {tuple(each.shape)}" for each in (saved_tensor, tensor))
         if (kind := next(kinds)) != (expected_kind := next(kinds)):
