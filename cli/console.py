@@ -72,7 +72,7 @@ def choose_column_widths(cells: Sequence[Sequence[str]], width: int) -> Sequence
     if sum(shortest) > room:
         return [None] * len(columns)
     while sum(widths) > room:
-        _, widest = max((each, place) for place, each in enumerate(widths) if each > shortest[place])
+        _, widest = max((each, column) for column, each in enumerate(widths) if each > shortest[column])
         widths[widest] -= 1
     return widths
 

@@ -101,6 +101,6 @@ def print_json(value: object, indent: int | None = None) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if sys.stdout.isatty():
         text = control_character_pattern().sub(
-            lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text
+            lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text
         )
     print_data(text)

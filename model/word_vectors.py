@@ -101,10 +101,10 @@ def neighbour_pairs(sentence: Tensor, window_sizes: Tensor, window: int) -> tupl
         window_sizes: (N,), from 1 to `window`.
         window: the largest reach.
     """
-    places = torch.arange(len(sentence), device=sentence.device)
-    centres, neighbours = [places[:0]], [places[:0]]
+    positions = torch.arange(len(sentence), device=sentence.device)
+    centres, neighbours = [positions[:0]], [positions[:0]]
     for distance in range(1, min(window, len(sentence) - 1) + 1):
-        left, right = places[:-distance], places[distance:]
+        left, right = positions[:-distance], positions[distance:]
         is_same_sentence = sentence[:-distance] == sentence[distance:]
         for centre, neighbour in ((left, right), (right, left)):
             is_reached = is_same_sentence & (window_sizes[centre] >= distance)

@@ -80,7 +80,7 @@ class CodePoints(Tokenizer):
 
     def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the place of its character and the place after it."""
-        return [(number, place, place + 1) for place, number in enumerate(_code_points(text).tolist())]
+        return [(number, position, position + 1) for position, number in enumerate(_code_points(text).tolist())]
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's."""

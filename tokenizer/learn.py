@@ -88,9 +88,9 @@ def _learn_wordpiece_by_score(
     for word, count in words.items():
         if word[0] == " " and len(word) > 1:
             begin_counts[word[:2]] += count
-    begins = sorted(most_frequent_strings(begin_counts, room, config.min_frequency))
-    counts = PieceCounts({_split_word(word, begins): count for word, count in words.items()})
-    pieces = dict.fromkeys(begins)
+    initial_pieces = sorted(most_frequent_strings(begin_counts, room, config.min_frequency))
+    counts = PieceCounts({_split_word(word, initial_pieces): count for word, count in words.items()})
+    pieces = dict.fromkeys(initial_pieces)
     if config.criterion == "likelihood":
         joins = best_merges_by_likelihood(counts, config.min_frequency, config.min_gain)
     else:

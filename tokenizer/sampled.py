@@ -117,9 +117,9 @@ class BpeDropout:
     """
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]], drop: float) -> None:
-        number = {piece: place for place, piece in enumerate(pieces)}
+        number = {piece: index for index, piece in enumerate(pieces)}
         self._spelling, self._size, self._drop = TokenIdWordSplitter(pieces), len(pieces), np.uint64(int(drop * 2**64))
-        self._letter_ids = {ord(piece): place for piece, place in number.items() if len(piece) == 1}
+        self._letter_ids = {ord(piece): index for piece, index in number.items() if len(piece) == 1}
         self._letter_ids[UNKNOWN_CODE_POINT] = UNK_ID
         pairs = np.array([number[left] * self._size + number[right] for left, right in merges], np.int64)
         self._ranks = np.argsort(pairs, kind="stable")
@@ -136,11 +136,11 @@ class BpeDropout:
             word_indices = np.flatnonzero((words.lengths >= min_length) & (words.lengths < 2 * min_length))
             if len(word_indices):
                 columns = np.arange(min(2 * min_length - 1, int(words.lengths[word_indices].max())))
-                places = words.begins[word_indices, None] + columns
+                indices = words.begins[word_indices, None] + columns
                 is_inside = columns < words.lengths[word_indices, None]
-                table = np.where(is_inside, pieces[np.minimum(places, len(pieces) - 1)], -1)
+                table = np.where(is_inside, pieces[np.minimum(indices, len(pieces) - 1)], -1)
                 self._apply_merges(table, words.keys[word_indices])
-                pieces[places[is_inside]] = table[is_inside]
+                pieces[indices[is_inside]] = table[is_inside]
                 counts[word_indices] = (table >= 0).sum(1)
         is_kept = np.arange(len(pieces)) - np.repeat(words.begins, words.lengths) < np.repeat(counts, words.lengths)
         return pieces[is_kept].astype(np.int32), np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
@@ -152,10 +152,10 @@ class BpeDropout:
         ranks[:, :-1] = self._merge_ranks(current[:, :-1], current[:, 1:])
         columns, step = np.arange(table.shape[1]), 0
         while len(active):
-            rows, places = np.nonzero(ranks != _NO_RANK)
-            is_dropped = hash_numbers(keys[active[rows]], (step << 32) + places) < self._drop
+            rows, merge_columns = np.nonzero(ranks != _NO_RANK)
+            is_dropped = hash_numbers(keys[active[rows]], (step << 32) + merge_columns) < self._drop
             allowed_ranks = ranks.copy()
-            allowed_ranks[rows[is_dropped], places[is_dropped]] = _NO_RANK
+            allowed_ranks[rows[is_dropped], merge_columns[is_dropped]] = _NO_RANK
             positions = allowed_ranks.argmin(1)
             rank = allowed_ranks[np.arange(len(active)), positions]
             is_already_evaluated = rank == _NO_RANK

@@ -47,16 +47,18 @@ class PrefixKeepingSampler:
         self._sampler, self._control = sampler, [*control]
 
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> FlatIds:
-        begins = np.cumsum(lengths) - lengths
+        starts = np.cumsum(lengths) - lengths
         num_prefix = np.zeros(len(lengths), np.int64)
         for index in range(MAX_PREFIX_TOKENS):
             rows = np.flatnonzero((num_prefix == index) & (lengths > index))
-            num_prefix[rows] += np.isin(ids[begins[rows] + index], self._control)
-        places = (
-            np.repeat(begins, num_prefix)
+            num_prefix[rows] += np.isin(ids[starts[rows] + index], self._control)
+        prefix_indices = (
+            np.repeat(starts, num_prefix)
             + np.arange(num_prefix.sum())
             - np.repeat(np.cumsum(num_prefix) - num_prefix, num_prefix)
         )
-        new, new_lengths = self._sampler(np.delete(ids, places), lengths - num_prefix, keys)
+        new, new_lengths = self._sampler(np.delete(ids, prefix_indices), lengths - num_prefix, keys)
         new_begins = np.cumsum(new_lengths) - new_lengths
-        return np.insert(new, np.repeat(new_begins, num_prefix), ids[places]).astype(np.int32), new_lengths + num_prefix
+        return np.insert(new, np.repeat(new_begins, num_prefix), ids[prefix_indices]).astype(
+            np.int32
+        ), new_lengths + num_prefix

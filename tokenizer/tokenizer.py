@@ -286,9 +286,9 @@ class Tokenizer:
 
         The unknown piece does where whole words are unknown (kinds `word` and `wordpiece`).
         """
-        begins = [self.surface(number).startswith(" ") for number in range(self.vocab_size)]
-        begins[UNK_ID] = isinstance(self._backend.model, (WordLevel, WordPiece))
-        return begins
+        is_start = [self.surface(number).startswith(" ") for number in range(self.vocab_size)]
+        is_start[UNK_ID] = isinstance(self._backend.model, (WordLevel, WordPiece))
+        return is_start
 
 
 def _check_encodes_and_decodes(tokenizer: Tokenizer) -> Tokenizer:

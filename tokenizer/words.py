@@ -169,7 +169,7 @@ class WordSegmentations:
         """The ids of each word of each text; every word has some."""
         if len(self._known) > MAX_CACHED_WORDS:
             self._known.clear()
-        sentences = [[f" {word}" if place else word for place, word in enumerate(split_words(text))] for text in texts]
+        sentences = [[f" {word}" if index else word for index, word in enumerate(split_words(text))] for text in texts]
         sentences = [[word.replace(SPACE_WITHIN_WORD, " ") for word in sentence] for sentence in sentences]
         new = {word: None for sentence in sentences for word in sentence if word not in self._known}
         for backend, words in (

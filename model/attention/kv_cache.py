@@ -120,10 +120,10 @@ class LayerKVCache:
         """
         if self._key is None or self._value is None:
             return None
-        places, has_ancestor = slots.ancestor_slots(distance)
-        sentences = torch.arange(len(places), device=places.device)[:, None]
+        slot_indices, has_ancestor = slots.ancestor_slots(distance)
+        sentences = torch.arange(len(slot_indices), device=slot_indices.device)[:, None]
         key, value = (
-            (cache[sentences, :, places].flatten(2) * has_ancestor[:, :, None]).flatten(0, 1)
+            (cache[sentences, :, slot_indices].flatten(2) * has_ancestor[:, :, None]).flatten(0, 1)
             for cache in (self._key, self._value)
         )
         return key, value

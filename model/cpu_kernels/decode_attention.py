@@ -84,14 +84,14 @@ def list_allowed_keys(allowed, key_indices, counts):  # type: ignore[no-untyped-
     batch, width, num_keys = allowed.shape
     for b in range(batch):
         for w in range(width):
-            row, places = allowed[b, w], key_indices[b, w]
+            row, indices = allowed[b, w], key_indices[b, w]
             count = 0
             for s in range(num_keys):
-                places[count] = s
+                indices[count] = s
                 count += row[s]
             counts[b, w] = count
             for i in range(count, count + UNROLL_FACTOR - 1):
-                places[i] = places[0]
+                indices[i] = indices[0]
 
 
 @inline_jit

@@ -277,7 +277,9 @@ def store_hsums(_, array, offset, a, b, c, d):  # type: ignore[no-untyped-def]
         def add_halves(x: Any, y: Any, first_lanes: list[int]) -> Any:
             """Numbers of x and y at places `first_lanes`, and those at the others, summed."""
             other_lanes = [i for i in range(2 * LANES) if i not in first_lanes]
-            first_indices, other_indices = (ir.Constant(INT32_VECTOR, places) for places in (first_lanes, other_lanes))
+            first_indices, other_indices = (
+                ir.Constant(INT32_VECTOR, indices) for indices in (first_lanes, other_lanes)
+            )
             return builder.fadd(
                 builder.shuffle_vector(x, y, first_indices), builder.shuffle_vector(x, y, other_indices)
             )

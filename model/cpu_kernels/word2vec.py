@@ -198,17 +198,17 @@ def train_skip_gram(  # type: ignore[no-untyped-def]
         learning_rate: the learning rate.
     """
     longest, dim = lengths.max(), inputs.shape[1]
-    words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    words, positions = np.empty(longest, np.int64), np.empty(longest, np.int64)
     chosen = np.empty((min(2 * window, longest), negatives + 1), np.int64)
     scores, error = np.empty(negatives + ROWS_PER_MULTIPLICATION, inputs.dtype), np.empty(dim, inputs.dtype)
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
         key, begin = keys[text], begin + lengths[text]
-        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, places)
+        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, positions)
         for i in range(num_words):
-            reach = draw_window_size(key, places[i], window, shrink)
+            reach = draw_window_size(key, positions[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
-            state = hash_pair(hash_pair(key, NOISE_STREAM), places[i])
+            state = hash_pair(hash_pair(key, NOISE_STREAM), positions[i])
             for j in range(last - first):
                 chosen[j, 0] = words[first + j + (first + j >= i)]
                 state = draw_noise_words(chosen[j], alias_table, outputs, state)
@@ -238,21 +238,21 @@ def train_cbow(ids, lengths, keys, inputs, outputs, keep_probs, alias_table, win
         learning_rate: the learning rate.
     """
     longest, dim = lengths.max(), inputs.shape[1]
-    words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    words, positions = np.empty(longest, np.int64), np.empty(longest, np.int64)
     chosen = np.empty((longest, negatives + 1), np.int64)
     scores, error = np.empty(negatives + ROWS_PER_MULTIPLICATION, inputs.dtype), np.empty(dim, inputs.dtype)
     hidden = np.empty(dim, inputs.dtype)
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
         key, begin = keys[text], begin + lengths[text]
-        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, places)
+        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, positions)
         if num_words < 2:
             continue
         for i in range(num_words):
             chosen[i, 0] = words[i]
-            draw_noise_words(chosen[i], alias_table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), places[i]))
+            draw_noise_words(chosen[i], alias_table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), positions[i]))
         for i in range(num_words):
-            reach = draw_window_size(key, places[i], window, shrink)
+            reach = draw_window_size(key, positions[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
             part = inputs.dtype.type(1 / (last - first))
             hidden[:] = 0

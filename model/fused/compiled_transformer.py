@@ -81,8 +81,8 @@ class CompiledTransformer:
         restricted._output = self._stack_linear_weights(pack_panels, [output])
         if self._greedy_weights is not None:
             decoder, cross_attention, _, _ = self._greedy_weights
-            weight, places = np.ascontiguousarray(output.weight), np.arange(len(pieces))
-            restricted._greedy_weights = decoder._replace(table=table), cross_attention, weight, places
+            weight, indices = np.ascontiguousarray(output.weight), np.arange(len(pieces))
+            restricted._greedy_weights = decoder._replace(table=table), cross_attention, weight, indices
         return restricted
 
     def encode(self, source: Sequence[int]) -> tuple[Array, Array]:

@@ -140,7 +140,7 @@ class FusedDecoderStep:
         normed = normed[: len(tokens)]
         if not self._logits_of_low:
             normed = model.narrow(normed.float())
-        return LogProbsOfLogits(lambda some: self._logits(normed[some]), normed, model.output), state
+        return LogProbsOfLogits(lambda selection: self._logits(normed[selection]), normed, model.output), state
 
     def _rotations(self, rows: Tensor, slots: CacheSlots) -> Array | None:
         """Return the cosines and sines (R, K / 2, 2) by which queries and keys are rotated; None if they are not."""

@@ -136,8 +136,8 @@ class RecurrentEncoderDecoder(nn.Module):
         """Source ids (N,) or images (B, C, H, W) -> first states (B, D) of the decoder's layers, and memory."""
         rows, memory_layout = self.source_embedding.embed(source, layout)
         assert isinstance(memory_layout, Layout)
-        rows, ends = self.encoder(rows, memory_layout)
-        return self.bridge(ends), self.decoder.project_memory(rows, memory_layout)
+        rows, final_states = self.encoder(rows, memory_layout)
+        return self.bridge(final_states), self.decoder.project_memory(rows, memory_layout)
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Return the input of the output layer at each target row (teacher forcing).
@@ -170,7 +170,7 @@ class RecurrentEncoderDecoder(nn.Module):
         rows = self.target_embedding(tokens, torch.zeros_like(tokens))
         hidden, layers = self.decoder.step(rows, state.layers, state.memory)
         hidden = self.narrow(hidden)
-        return LogProbsOfLogits(lambda some: self.output(hidden[some]), hidden, self.output), RecurrentState(
+        return LogProbsOfLogits(lambda selection: self.output(hidden[selection]), hidden, self.output), RecurrentState(
             layers, state.memory
         )
 

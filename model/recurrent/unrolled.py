@@ -18,7 +18,7 @@ from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, pad_rows
 
 
 class _RecurrentMatmul:
-    """x W, of at most `most` rows at a time, with operands of type `dtype`.
+    """x W, of at most `max_rows` rows at a time, with operands of type `dtype`.
 
     If that is a lower precision than the matrix has, rows are topped up to a few shapes (`layers/linear.py`).
     """

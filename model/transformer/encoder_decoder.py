@@ -136,7 +136,7 @@ class EncoderDecoder(nn.Module):
         ):
             rows = layer.step(rows, cache, slots, memory_keys_values, memory.mask)
         hidden: Tensor = self.narrow(self.decoder_norm(rows))
-        return LogProbsOfLogits(lambda some: self.output(hidden[some]), hidden, self.output), state
+        return LogProbsOfLogits(lambda selection: self.output(hidden[selection]), hidden, self.output), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Return log-probabilities (N, V) of the output layer's input (N, E)."""

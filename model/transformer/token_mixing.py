@@ -89,12 +89,12 @@ class RecurrentMixing(nn.Module):
         assert isinstance(layout, Layout)
         assert mask.causal
         steps, cell = TimeMajorPacking(layout), self._cell
-        read, ends = cell(steps.pack(rows), steps)
+        read, final_states = cell(steps.pack(rows), steps)
         hidden = steps.unpack(read)
         padded = layout.pad(hidden)
-        cell_states = torch.zeros_like(padded) if len(ends) == 2 else padded[..., :0]
-        if len(ends) == 2:  # of the cell state only the last is ever asked for
-            cell_states[torch.arange(layout.batch), layout.lengths - 1] = steps.unsort_states(ends[1])
+        cell_states = torch.zeros_like(padded) if len(final_states) == 2 else padded[..., :0]
+        if len(final_states) == 2:  # of the cell state only the last is ever asked for
+            cell_states[torch.arange(layout.batch), layout.lengths - 1] = steps.unsort_states(final_states[1])
         return hidden, (padded.unsqueeze(1), cell_states.unsqueeze(1))
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
@@ -214,10 +214,11 @@ def gather_windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
         (N, D * offsets).
     """
     reach, num_rows = max(-offsets[0], offsets[-1]), len(rows)
-    padded_rows, places = F.pad(rows, (0, 0, reach, reach)), F.pad(positions, (reach, reach))
+    padded_rows, padded_positions = F.pad(rows, (0, 0, reach, reach)), F.pad(positions, (reach, reach))
     columns = []
     for offset in offsets:
         row_slice = slice(reach + offset, reach + offset + num_rows)
-        is_of_sentence = places[row_slice] == positions + offset  # a row of another one stands nearer to its beginning
+        # a row of another sentence stands nearer to its beginning
+        is_of_sentence = padded_positions[row_slice] == positions + offset
         columns.append(padded_rows[row_slice] * is_of_sentence.unsqueeze(1))
     return torch.cat(columns, dim=1)

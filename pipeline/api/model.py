@@ -145,7 +145,9 @@ class Model:
     def classify(self, texts: str | Iterable[str]) -> list[str]:
         """The likeliest label of each text, or image file; "" for an empty text."""
         check_has_method(self._loaded, "classify")
-        return [found[0].text for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
+        return [
+            translations[0].text for translations in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)
+        ]
 
     @name_parameters_in_errors
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
@@ -162,7 +164,10 @@ class Model:
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
         """Find the likeliest tag of each word of each text; words are separated by spaces."""
         check_has_method(self._loaded, "tag")
-        return [found[0].text.split() for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
+        return [
+            translations[0].text.split()
+            for translations in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)
+        ]
 
     @name_parameters_in_errors
     def fill(self, text: str, top: int = 5, *, unit: FillUnit = "piece") -> list[list[Candidate]]:

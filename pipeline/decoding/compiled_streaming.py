@@ -114,8 +114,8 @@ def _stream_pieces(
                 num_before_truncation = length
             steps = min(MAX_STEPS_PER_CALL, total - length, context - shares[0].num_read)
             numbers = uniform_numbers(keys[texts].repeat(steps), np.tile(length + np.arange(steps), len(texts)))
-            ends = np.cumsum([len(share) for share in shares])[:-1]
-            splits = np.split(numbers.reshape(-1, steps), ends)
+            bounds = np.cumsum([len(share) for share in shares])[:-1]
+            splits = np.split(numbers.reshape(-1, steps), bounds)
 
             append = partial(
                 CompiledGenerationBatch.extend_texts,
@@ -128,7 +128,7 @@ def _stream_pieces(
             pieces, length = np.concatenate([pieces, new], 1), length + steps
             if not continue_past_line_end and (finished := (new == EOS_ID).any(1)).any():
                 rows = np.flatnonzero(~finished)
-                for share, active in zip(shares, np.split(~finished, ends), strict=True):
+                for share, active in zip(shares, np.split(~finished, bounds), strict=True):
                     share.select(active)
                 shares = [share for share in shares if len(share)]
                 texts, pieces = texts[rows], pieces[rows]

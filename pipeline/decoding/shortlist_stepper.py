@@ -73,18 +73,18 @@ class ShortlistState:
     def select(self, rows: Tensor) -> Self:
         """As `DecodingState.select`; with half of the sentences the union is made anew, which is then smaller."""
         inner, sentences = self.inner.select(rows), self.sentences[rows]
-        remaining, places = torch.unique(sentences, return_inverse=True)
+        remaining, indices = torch.unique(sentences, return_inverse=True)
         if 2 * len(remaining) > len(self.union.members):
             return replace(self, inner=inner, sentences=sentences)
-        return replace(self, inner=inner, union=self.union.select(remaining), sentences=places)
+        return replace(self, inner=inner, union=self.union.select(remaining), sentences=indices)
 
     def replace(self, rows: Tensor, other: "ShortlistState") -> "ShortlistState":
         """As `DecodingState.replace`."""
         sentences = self.sentences.clone()
         sentences[rows] = other.sentences + len(self.union.members)
-        remaining, places = torch.unique(sentences, return_inverse=True)
+        remaining, indices = torch.unique(sentences, return_inverse=True)
         members = torch.cat([self.union.members, other.union.members])[remaining]
-        return ShortlistState(self.inner.replace(rows, other.inner), CandidateUnion(members), places)
+        return ShortlistState(self.inner.replace(rows, other.inner), CandidateUnion(members), indices)
 
 
 class ShortlistStepper:

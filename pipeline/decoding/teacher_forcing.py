@@ -144,8 +144,8 @@ def forced_log_probs_by_steps(
     batch = _make_pair_batch_function(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
     with torch.inference_mode():
         state = stepper.start(batch.source, stepper.source_layout(batch.source, batch.source_lengths))
-    begins = torch.full((len(targets),), BOS_ID, device=device)
-    log_probs = stepped_log_probs(stepper, state, begins, [[*target, EOS_ID] for target in targets])
+    begin_ids = torch.full((len(targets),), BOS_ID, device=device)
+    log_probs = stepped_log_probs(stepper, state, begin_ids, [[*target, EOS_ID] for target in targets])
     sums = np.array([math.fsum(each) for each in log_probs])
     check_not_nan(sums)
     return sums
@@ -174,15 +174,15 @@ def forced_text_log_probs(
     """
     lengths, firsts = np.array([len(text) for text in texts], np.int64), np.array(starts, np.int64)
     ids = np.array([piece for text in texts for piece in text], np.int32)
-    begins, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
+    text_starts, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
     with torch.inference_mode():
         for rows in length_sorted_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
-            batch = make_window_batch(ids, begins[rows], lengths[rows]).to(device)
+            batch = make_window_batch(ids, text_starts[rows], lengths[rows]).to(device)
             hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
             tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)
             text_indices = np.repeat(np.arange(len(rows)), lengths[rows])
-            places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
-            tokens[places < firsts[rows][text_indices]] = 0
+            positions = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
+            tokens[positions < firsts[rows][text_indices]] = 0
             sums[rows] = np.bincount(text_indices, tokens, len(rows))
     check_not_nan(sums)
     return sums
@@ -205,8 +205,8 @@ def forced_text_log_probs_by_steps(
     """
     with torch.inference_mode():
         state = stepper.empty_state(len(texts), device)
-    begins = torch.full((len(texts),), BOS_ID, device=device)
-    log_probs = stepped_log_probs(stepper, state, begins, texts)
+    begin_ids = torch.full((len(texts),), BOS_ID, device=device)
+    log_probs = stepped_log_probs(stepper, state, begin_ids, texts)
     sums = np.array([math.fsum(each[start:]) for each, start in zip(log_probs, starts, strict=True)])
     check_not_nan(sums)
     return sums

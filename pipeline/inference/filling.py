@@ -73,8 +73,8 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: FillUnit) -> li
     with torch.inference_mode():
         if unit == "word":
             return [_words_for_mask_run(loaded, masked, number, count) for number in range(len(masked.runs))]
-        places = [place for run in masked.runs for place in run]
-        log_probs = _log_probs_at_positions(loaded, [masked.ids], places)
+        positions = [position for run in masked.runs for position in run]
+        log_probs = _log_probs_at_positions(loaded, [masked.ids], positions)
     text_piece_mask = _text_piece_mask(tokenizer).to(log_probs.device)
     best = log_probs.masked_fill(~text_piece_mask, -math.inf).topk(min(count, int(text_piece_mask.sum())))
     return [
@@ -85,10 +85,10 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: FillUnit) -> li
 
 def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int, count: int) -> list[Candidate]:
     """The likeliest words in place of one run of masks, by a beam."""
-    places, begins, tokenizer = masked.runs[run_index], masked.begins[run_index], loaded.source_tokenizer
+    positions, begins, tokenizer = masked.runs[run_index], masked.begins[run_index], loaded.source_tokenizer
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
-    for index, position in enumerate(places):
-        readings = [_replace_pieces(masked.ids, places, pieces) for pieces, _ in beam]
+    for index, position in enumerate(positions):
+        readings = [_replace_pieces(masked.ids, positions, pieces) for pieces, _ in beam]
         allowed = _word_piece_mask(tokenizer, begins if index == 0 else False)
         if not allowed.any():
             location = "after another" if index else "where a word begins" if begins else "within a word"
@@ -125,7 +125,7 @@ def _log_probs_at_positions(
     ids = torch.tensor([[*each, EOS_ID] for each in filled_texts], device=device).flatten()
     hidden = model(ids, Layout.from_lengths(torch.full((len(filled_texts),), length), device))
     rows = torch.tensor(
-        [row * length + place for row in range(len(filled_texts)) for place in positions], device=device
+        [row * length + position for row in range(len(filled_texts)) for position in positions], device=device
     )
     log_probs = log_softmax(model.output(hidden.index_select(0, rows)).double())
     check_not_nan(log_probs.cpu().numpy())

@@ -141,20 +141,19 @@ def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], 
     model: Any = loaded.model
     device = next(model.parameters()).device
     causal = loaded.config.only_stack == "decoder"
-    begins = (
-        causal and TASK_SPECS[loaded.config.task].continues_text
-    )  # a source of one that translates ends, and begins not
-    sequences = [[BOS_ID, *each] if begins else [*each, EOS_ID] for each in texts]
+    # the source of a translation model has an end token and no begin token
+    has_begin_token = causal and TASK_SPECS[loaded.config.task].continues_text
+    sequences = [[BOS_ID, *each] if has_begin_token else [*each, EOS_ID] for each in texts]
     lengths = torch.tensor([len(each) for each in sequences])
     ids = torch.tensor(list(chain(*sequences)), device=device)
     layout = Layout.from_lengths(lengths, device)
     captured.clear()
     (model.hidden_states if causal else model.encode)(ids, layout)
-    num_prefix = int(begins or loaded.config.begin_token)
-    ends = (lengths + (num_prefix and not begins)).tolist()
+    num_prefix = int(has_begin_token or loaded.config.begin_token)
+    sizes = (lengths + (num_prefix and not has_begin_token)).tolist()
     return [
         rows[num_prefix : num_prefix + len(each)]
-        for rows, each in zip(torch.split(captured[-1], ends), texts, strict=True)
+        for rows, each in zip(torch.split(captured[-1], sizes), texts, strict=True)
     ]
 
 

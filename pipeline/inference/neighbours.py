@@ -156,11 +156,11 @@ def principal_components(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[
     centered = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
     left, singular, right = np.linalg.svd(centered, full_matrices=False)
     signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(1)])
-    places, shares = np.zeros((len(vectors), 2)), np.zeros(2)
+    coordinates, shares = np.zeros((len(vectors), 2)), np.zeros(2)
     num = min(2, len(singular))
-    places[:, :num] = (left * singular * signs)[:, :num]
+    coordinates[:, :num] = (left * singular * signs)[:, :num]
     shares[:num] = (singular**2)[:num] / max(float((singular**2).sum()), np.finfo(np.float64).tiny)
-    return places, shares
+    return coordinates, shares
 
 
 def draw_word_plot(words: WordVectors, class_by_word: Mapping[str, str], file_suffix: str) -> bytes:
@@ -178,7 +178,7 @@ def draw_word_plot(words: WordVectors, class_by_word: Mapping[str, str], file_su
     import matplotlib
     from matplotlib.figure import Figure
 
-    places, shares = principal_components(words.vectors[[words.rows[word] for word in class_by_word]])
+    coordinates, shares = principal_components(words.vectors[[words.rows[word] for word in class_by_word]])
     classes = list(dict.fromkeys(class_by_word.values()))
     with matplotlib.rc_context(_PLOT_STYLE | font_rc_params([*class_by_word, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
@@ -188,11 +188,11 @@ def draw_word_plot(words: WordVectors, class_by_word: Mapping[str, str], file_su
         for number, name in enumerate(classes):
             color = f"C{number % 10}"
             class_rows = [row for row, each in enumerate(class_by_word.values()) if each == name]
-            axes.scatter(places[class_rows, 0], places[class_rows, 1], s=9, color=color, label=name or None)
+            axes.scatter(coordinates[class_rows, 0], coordinates[class_rows, 1], s=9, color=color, label=name or None)
             for row in class_rows:
                 axes.annotate(
                     list(class_by_word)[row],
-                    (float(places[row, 0]), float(places[row, 1])),
+                    (float(coordinates[row, 0]), float(coordinates[row, 1])),
                     xytext=(2, 2),
                     textcoords="offset points",
                     color=color,

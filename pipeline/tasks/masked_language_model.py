@@ -103,10 +103,10 @@ def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Random
     source, device = batch.source, batch.source.device
     vocab = model.embedding.table.num_embeddings
     changed_positions, replacements = draw_replacements(chosen, batch.source_lengths.numpy(), vocab, keys)
-    rows, places, pieces = (
+    rows, changed_rows, pieces = (
         torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed_positions, replacements)
     )
-    inputs = source.index_copy(0, places, pieces)
+    inputs = source.index_copy(0, changed_rows, pieces)
     return model(inputs, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
 
 

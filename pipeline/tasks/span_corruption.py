@@ -122,8 +122,8 @@ class SpanCorruption(PairTask):
         shifted = np.insert(target[:-1], 0, 0)
         shifted[np.cumsum(sizes[1]) - sizes[1]] = len(tokens) - 1
         source_ids, target_in, target_out = (
-            tokens.index_select(0, torch.from_numpy(places).to(device, non_blocking=True))
-            for places in (source, shifted, target)
+            tokens.index_select(0, torch.from_numpy(indices).to(device, non_blocking=True))
+            for indices in (source, shifted, target)
         )
         return PairBatch(source_ids, source_lengths, target_in, target_out, target_lengths, batch.rows)
 
@@ -170,11 +170,11 @@ def split_into_source_and_target(
     text, part_index = np.repeat(parts, sizes), np.repeat(np.arange(len(parts)), sizes)
     is_hidden, is_end = is_span[part_index], np.zeros(len(text), np.bool_)
     is_end[np.cumsum(lengths) - 1] = True
-    begins = is_hidden & np.diff(part_index, prepend=-1).astype(np.bool_)
+    is_span_start = is_hidden & np.diff(part_index, prepend=-1).astype(np.bool_)
     places, sentinel = np.arange(len(text)), len(text) + part[part_index] // 2
-    in_source, in_target = ~is_hidden | begins, is_hidden | is_end
-    source = np.where(begins, sentinel, places)[in_source]
-    target = np.insert(places[in_target], np.flatnonzero(begins[in_target]), sentinel[begins])
+    in_source, in_target = ~is_hidden | is_span_start, is_hidden | is_end
+    source = np.where(is_span_start, sentinel, places)[in_source]
+    target = np.insert(places[in_target], np.flatnonzero(is_span_start[in_target]), sentinel[is_span_start])
     return source, target, np.bincount(text[in_source], minlength=len(lengths)), hidden + spans + 1
 
 
@@ -188,9 +188,9 @@ def draw_compositions(totals: Ints, parts: Ints, keys: RandomKeys) -> NDArray[np
         parts: (B,), the number of parts of each total.
         keys: (B,), of the draws.
     """
-    num_places = np.maximum(totals - 1, 0)
-    row = np.repeat(np.arange(len(totals)), num_places)
-    position = np.arange(len(row)) - np.repeat(np.cumsum(num_places) - num_places, num_places)
+    num_gaps = np.maximum(totals - 1, 0)
+    row = np.repeat(np.arange(len(totals)), num_gaps)
+    position = np.arange(len(row)) - np.repeat(np.cumsum(num_gaps) - num_gaps, num_gaps)
     order = np.lexsort((hash_numbers(keys[row], position), row))
     chosen = order[position < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
     nonempty = np.flatnonzero(parts)

@@ -257,5 +257,9 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
     quantities_by_kind: defaultdict[frozenset[str], list[set[str]]] = defaultdict(list)
     for group in optimizer.param_groups:
         quantities_by_kind[frozenset(group)] += [quantities[id(each)] for each in group["params"]]
-    if any(each != found[0] or bool(each) != bool(tensors) for found in quantities_by_kind.values() for each in found):
+    if any(
+        each != group_quantities[0] or bool(each) != bool(tensors)
+        for group_quantities in quantities_by_kind.values()
+        for each in group_quantities
+    ):
         raise RuntimeError("not every parameter has all that the optimiser remembers of it")

@@ -268,12 +268,12 @@ class GradientComputer:
         if self.resegmentation is None:
             yield replace(self.task.batch(split, rows), repeats=repeats)
             return
-        for part, places in self.resegmentation.iterate_resegmented_parts(split, rows, step):
+        for part, row_indices in self.resegmentation.iterate_resegmented_parts(split, rows, step):
             batch, batch_repeats = (
                 self.task.batch(part, np.arange(len(part))),
-                None if repeats is None else repeats[places],
+                None if repeats is None else repeats[row_indices],
             )
-            yield replace(batch, rows=rows[places], repeats=batch_repeats)
+            yield replace(batch, rows=rows[row_indices], repeats=batch_repeats)
 
     def _normalize_and_clip(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""

@@ -56,7 +56,7 @@ def _compiled(charsmap: bytes) -> Any:
 def _composes_letters(charsmap: bytes) -> bool:
     """Whether a compiled normaliser makes one character of a letter and its mark, as all forms of NFC do."""
     compiled = _compiled(charsmap)
-    return all(compiled.normalize_str(f"{letter}{mark}") == whole for letter, mark, whole in COMPOSED_LETTERS)
+    return all(compiled.normalize_str(f"{letter}{mark}") == composed for letter, mark, composed in COMPOSED_LETTERS)
 
 
 @cache

@@ -100,8 +100,8 @@ def _check_token_is_text(content: object) -> str:
 
 def _has_default_role_ids(roles: Mapping[str, int], size: int) -> bool:
     """Whether ids have the roles that we give them; what begins a text may have no row, as in a Marian of ours."""
-    begins = roles.get(BOS, BOS_ID)
-    return roles.get(EOS) == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (begins == BOS_ID or begins >= size)
+    bos_id = roles.get(BOS, BOS_ID)
+    return roles.get(EOS) == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (bos_id == BOS_ID or bos_id >= size)
 
 
 def _make_unique_name(name: str, token_id: int) -> str:

@@ -74,8 +74,10 @@ def template_prefix_and_suffix_ids(document: Mapping[str, Any]) -> tuple[list[in
         if processor.get("type") in ("BertProcessing", "RobertaProcessing"):
             prefix_ids, suffix_ids = [processor["cls"][1]], [processor["sep"][1]]
         elif processor.get("type") == "TemplateProcessing":
-            places = [part["SpecialToken"]["id"] if "SpecialToken" in part else None for part in processor["single"]]
-            ids = [processor["special_tokens"][place]["ids"] if place is not None else [None] for place in places]
+            token_names = [
+                part["SpecialToken"]["id"] if "SpecialToken" in part else None for part in processor["single"]
+            ]
+            ids = [processor["special_tokens"][name]["ids"] if name is not None else [None] for name in token_names]
             flat = [number for group in ids for number in group]
             prefix_ids, suffix_ids = flat[: flat.index(None)], flat[flat.index(None) + 1 :]
     return prefix_ids, suffix_ids

@@ -142,7 +142,7 @@ def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, A
     names = {piece: "".join(alphabet[byte] for byte in piece) for piece in ranks}
     merges: list[list[str]] = []
     for piece in sorted(ranks, key=ranks.__getitem__):
-        cuts = [(piece[:place], piece[place:]) for place in range(1, len(piece))]
+        cuts = [(piece[:position], piece[position:]) for position in range(1, len(piece))]
         valid_cuts = [cut for cut in cuts if cut[0] in ranks and cut[1] in ranks]
         valid_cuts.sort(key=lambda cut: (ranks[cut[0]], ranks[cut[1]]))
         merges += ([names[left], names[right]] for left, right in valid_cuts)

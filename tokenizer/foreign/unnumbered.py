@@ -34,7 +34,7 @@ def append_pieces_read_as_unk(
     else:
         model["vocab"] = {
             **model["vocab"],
-            **{name: size + place for place, name in enumerate((UNNUMBERED_PREFIX, *scores))},
+            **{name: size + index for index, name in enumerate((UNNUMBERED_PREFIX, *scores))},
         }
         model["merges"] = [list(merge) for merge in merges]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}

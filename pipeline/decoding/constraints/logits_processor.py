@@ -121,11 +121,11 @@ class LogitsProcessor:
             _force_token(log_probs, *self._prefix_tokens(num_pieces))
         if (early := num_pieces < self.shortest).any():
             rows = early.nonzero().squeeze(1).to(log_probs.device)
-            ends = log_probs[rows, :, EOS_ID]
+            eos_log_probs = log_probs[rows, :, EOS_ID]
             log_probs[rows, :, EOS_ID] = NEG_INF
             if self.bans is not None or self.forced is not None:  # what has nothing else left may end all the same
                 is_blocked = (log_probs[rows] == NEG_INF).all(2)
-                log_probs[rows, :, EOS_ID] = ends.where(is_blocked, NEG_INF)
+                log_probs[rows, :, EOS_ID] = eos_log_probs.where(is_blocked, NEG_INF)
         if (is_full := num_pieces >= self.longest).any():
             rows = is_full.nonzero().squeeze(1)
             _force_token(log_probs, rows, torch.full_like(rows, EOS_ID))

@@ -169,7 +169,7 @@ def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tu
 
 
 def _contains_pieces(pieces: Pieces, phrase: Pieces) -> bool:
-    return any(pieces[place : place + len(phrase)] == phrase for place in range(len(pieces)))
+    return any(pieces[start : start + len(phrase)] == phrase for start in range(len(pieces)))
 
 
 def _quote_phrase(phrase: str) -> str:

@@ -69,8 +69,8 @@ def piece_spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
     table, longest = pieces_by_surface(tokenizer), max(map(len, pieces_by_surface(tokenizer)))
     spellings: dict[Pieces, None] = {}
     for begin, rest, contexts in _first_pieces(table, text):
-        ends: Iterable[Pieces] = _last_pieces(table, rest, longest) if rest else [()]
-        for end, context in product(islice(ends, max(0, MAX_SPELLINGS - len(spellings))), contexts):
+        endings: Iterable[Pieces] = _last_pieces(table, rest, longest) if rest else [()]
+        for end, context in product(islice(endings, max(0, MAX_SPELLINGS - len(spellings))), contexts):
             spellings[(*context, begin, *end)] = None
     return list(spellings)
 

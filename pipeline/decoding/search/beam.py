@@ -66,12 +66,12 @@ def beam_search(
         predict, slots.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), slots.state)
         values, parents, tokens = _best_continuations(predict, slots.rules, slots.num_pieces, beams, beam, device)
         divisors = norms[slots.num_pieces.numpy() + 1]
-        ends = eos_mask(values, tokens)
-        finished = ends[:, :beam]
+        is_eos = eos_mask(values, tokens)
+        finished = is_eos[:, :beam]
         if finished.any():
             beams.record_finished(finished, values[:, :beam] / divisors[:, None])
             _collect_finished_hypotheses(hypotheses, beams, slots, finished, values, parents, norms)
-        rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, beam)
+        rows, stays = np.arange(len(is_eos))[:, None], top_unfinished_indices(is_eos, beam)
         parents = parents[rows, stays]
         extended_beams = beams.extend(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
         done_mask = extended_beams.done_mask(

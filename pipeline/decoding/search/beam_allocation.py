@@ -43,9 +43,9 @@ def banked_continuations(
     rules.apply(log_probs, num_pieces, pieces)
     values, parents, tokens = _bank_candidates(log_probs, forced, num_pieces, pieces, sums, beam)
     num_missing = _count_unmet_constraints(forced, num_pieces, pieces, parents, tokens)
-    live, ends = values > NEG_INF, tokens == EOS_ID
-    finished = live & ends & (_rank_within_bank(live, num_missing) < beam)
-    stays = select_round_robin(live & ~ends, num_missing, beam)
+    live, is_eos = values > NEG_INF, tokens == EOS_ID
+    finished = live & is_eos & (_rank_within_bank(live, num_missing) < beam)
+    stays = select_round_robin(live & ~is_eos, num_missing, beam)
     order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
     is_excluded = order.values[:, : 2 * beam] == 2

@@ -109,12 +109,12 @@ class Beams:
 
 def eos_mask(values: Reals, tokens: Ids) -> Flags:
     """Return a mask of the continuations (B, 2 W), of these log-probabilities and pieces, that end a hypothesis."""
-    ends: Flags = (tokens == EOS_ID) & (values != NEG_INF)
-    return ends
+    mask: Flags = (tokens == EOS_ID) & (values != NEG_INF)
+    return mask
 
 
-def top_unfinished_indices(ends: Flags, beam: int) -> Ids:
-    """Return the indices (B, W) of the best continuations that do not end, as ends (B, 2 W) says; they stay in the
+def top_unfinished_indices(is_eos: Flags, beam: int) -> Ids:
+    """Return the indices (B, W) of the best continuations that do not end, as is_eos (B, 2 W) says; they stay in the
     beam.
     """
-    return np.argsort(ends, axis=1, kind="stable")[:, :beam]
+    return np.argsort(is_eos, axis=1, kind="stable")[:, :beam]

@@ -156,12 +156,12 @@ class ContinuousBeamSearch:
         predict, self._state = self._stepper.step(torch.from_numpy(beams.tokens.ravel()), self._state)
         values, parents, tokens = self._best_continuations(predict)
         divisors = self._norms[num_pieces + 1]
-        ends = eos_mask(values, tokens)
-        finished = ends[:, :width]
+        is_eos = eos_mask(values, tokens)
+        finished = is_eos[:, :width]
         if finished.any():
             beams.record_finished(finished, values[:, :width] / divisors[:, None])
             self._collect_finished_hypotheses(finished, values, parents)
-        rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, width)
+        rows, stays = np.arange(len(is_eos))[:, None], top_unfinished_indices(is_eos, width)
         parents = parents[rows, stays]
         extended_beams = beams.extend(values[rows, stays], parents, tokens[rows, stays], num_pieces)
         done_mask = extended_beams.done_mask(divisors, width, extended_beams.sums[:, 0])
@@ -188,8 +188,8 @@ class ContinuousBeamSearch:
             free = self._make_logits_processor(np.full_like(self._longest, NO_LIMIT))
             candidates = best_continuations(predict, free, num_pieces, None, sums, width)
         else:
-            values, places = sums.new_full((len(sums), 2 * width), NEG_INF), num_pieces.new_zeros(len(sums), 2 * width)
-            candidates = values, places, places.clone()
+            values, zeros = sums.new_full((len(sums), 2 * width), NEG_INF), num_pieces.new_zeros(len(sums), 2 * width)
+            candidates = values, zeros, zeros.clone()
         for slot in restricted_slots:
             slot_slice, rows = slice(slot, slot + 1), slice(slot * width, (slot + 1) * width)
             restricted_predict = _select_predictions(predict, rows, self._candidates.get(self._keys[slot]))

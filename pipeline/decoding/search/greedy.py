@@ -42,8 +42,8 @@ def select_likeliest_candidate(predict: LogProbsOfCandidates) -> tuple[Tensor, T
     """Return what `select_likeliest` does where no rule forbids a piece, without a look at other pieces."""
     log_probs_BU = predict.candidate_log_probs(slice(None))
     log_probs_BU[:, SUPPRESSED_TOKENS] = NEG_INF
-    best, places = log_probs_BU.max(-1)
-    return best, predict.candidates[places]
+    best, indices = log_probs_BU.max(-1)
+    return best, predict.candidates[indices]
 
 
 def single_hypothesis_search(

@@ -68,15 +68,15 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
         apply_length_limits(log_probs, num_pieces, (min(config.min_length, longest), longest))
         values, parents, tokens = best_candidates(log_probs, beams.sums[0], 2 * beam)
         divisors = norms[[num_pieces + 1]]
-        ends = eos_mask(values, tokens)
-        finished = ends[:, :beam]
+        is_eos = eos_mask(values, tokens)
+        finished = is_eos[:, :beam]
         if finished.any():
             beams.record_finished(finished, values[:, :beam] / divisors[:, None])
             for rank in finished[0].nonzero()[0]:
                 ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
                 log_prob = values[0, rank].item()
                 hypotheses.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
-        stays = top_unfinished_indices(ends, beam)[0]
+        stays = top_unfinished_indices(is_eos, beam)[0]
         beams = beams.extend(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
         if beams.done_mask(divisors, beam, beams.sums[:, 0])[0]:
             return select_n_best(hypotheses, config.n_best)
@@ -113,9 +113,9 @@ def apply_length_limits(log_probs: Any, num_pieces: int, limits: tuple[int, int]
     if num_pieces < shortest:
         log_probs[:, EOS_ID] = NEG_INF
     if num_pieces >= longest:
-        ends = log_probs[:, EOS_ID].copy()
+        eos_log_probs = log_probs[:, EOS_ID].copy()
         log_probs[:] = NEG_INF
-        log_probs[:, EOS_ID] = ends
+        log_probs[:, EOS_ID] = eos_log_probs
 
 
 def best_candidates(log_probs: Any, sums: Reals, k: int) -> tuple[Reals, Ids, Ids]:

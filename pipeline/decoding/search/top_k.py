@@ -69,8 +69,8 @@ def _best_continuations_of_logits(predict: LogProbFn, first_row: int, sums_BW: T
     candidates = dispatch.topk_of_logits(chunk_logits, sums_BW, beam, eos_id=EOS_ID, banned_ids=SUPPRESSED_TOKENS)
     if candidates is None or isinstance(predict, LogProbsOfLogits):
         return candidates
-    values, beams, places = candidates
-    return values, beams, predict.candidates[places]
+    values, beams, indices = candidates
+    return values, beams, predict.candidates[indices]
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:

@@ -221,17 +221,17 @@ class TextGenerator:
         for step in self._sample_pieces([ids], [0]):
             (piece,) = step.pieces or [EOS_ID]
             on_piece(piece)
-            ends = piece == EOS_ID
-            line, length = (line, length) if ends else ([*line, piece], length + 1)
+            is_end = piece == EOS_ID
+            line, length = (line, length) if is_end else ([*line, piece], length + 1)
             text = self._reader.tokenizer.decode(line)
             is_incomplete = (
                 text.endswith(REPLACEMENT_CHARACTER)
                 or BYTE_PIECE.fullmatch(self._reader.tokenizer.piece(piece)) is not None
             )
-            if text.startswith(emitted) and (ends or not is_incomplete):
+            if text.startswith(emitted) and (is_end or not is_incomplete):
                 yield text[len(emitted) :]
                 emitted = text
-            if ends and self._reader.continue_past_line_end:
+            if is_end and self._reader.continue_past_line_end:
                 yield "\n"
                 line, emitted = [], ""
         if (text := self._reader.tokenizer.decode(line)).startswith(emitted):

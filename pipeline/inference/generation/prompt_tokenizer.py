@@ -76,5 +76,5 @@ def split_lines(ids: Sequence[int]) -> list[list[int]]:
 
 def list_rows_by_prompt(samples: Sequence[int]) -> list[range]:
     """The places of the texts of each prompt, which are numbered upwards; `samples` are their numbers."""
-    starts = [place for place in range(len(samples)) if place == 0 or samples[place] <= samples[place - 1]]
+    starts = [index for index in range(len(samples)) if index == 0 or samples[index] <= samples[index - 1]]
     return [range(first, end) for first, end in pairwise([*starts, len(samples)])]

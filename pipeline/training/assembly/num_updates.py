@@ -86,8 +86,8 @@ def resolve_total_steps(
 
 def _apply_planned_end(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
     """The config with the end that a plan has."""
-    ends = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
-    return TrainingConfig.model_validate({**config.model_dump(), **ends})
+    planned_end = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
+    return TrainingConfig.model_validate({**config.model_dump(), **planned_end})
 
 
 def _changed_end_message(
