@@ -74,7 +74,7 @@ class TokenIdWordSplitter:
         texts = [chr(UNKNOWN_CODE_POINT) if number == UNK_ID else piece for number, piece in enumerate(pieces)]
         self._lengths = np.array([len(each) for each in texts], np.int64)
         self._starts = np.cumsum(self._lengths) - self._lengths
-        self._letters = np.array([ord(letter) for each in texts for letter in each], np.int64)
+        self._letters = np.array([ord(letter) for text in texts for letter in text], np.int64)
         # 0: a letter or its mark, 1: a digit, 2: a space, 3: anything else
         self._kinds = np.zeros(int(self._letters.max(initial=0)) + 1, np.int8)
         for letter in np.unique(self._letters).tolist():

@@ -103,7 +103,7 @@ class FusedDecoderStep:
         self._layers = [_FusedLayer.from_layer(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
         self._model, self._heads, self._loops = model, layers[0].cross_attention.heads, loops
         self._positions = getattr(layers[0].attention, "positions", None)
-        self._in_bf16 = all(each.is_bf16 for layer in layers for each in linear_layers(layer))
+        self._in_bf16 = all(linear.is_bf16 for layer in layers for linear in linear_layers(layer))
         output: Any = model.output
         self._logits_of_low = self._in_bf16 and type(model.narrow) is nn.Identity and type(output) is Linear
         can_precompute_logits = self._logits_of_low or (type(output) is Linear and not output.is_bf16)

@@ -39,7 +39,7 @@ def _list_unpacked_linears(model: EncoderDecoder) -> list[Linear]:
     parts = [model.target_embedding, model.narrow]
     if not isinstance(model.output, Linear):
         parts.append(model.output)
-    return [each for part in parts for each in part.modules() if isinstance(each, Linear)]
+    return [module for part in parts for module in part.modules() if isinstance(module, Linear)]
 
 
 def _is_linear_row_invariant(

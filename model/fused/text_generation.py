@@ -177,6 +177,6 @@ def _is_supported(model: DecoderOnly) -> bool:
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None
-        and all(each % LANES == 0 for part in layers.modules() if type(part) is Linear for each in part.weight.shape)
+        and all(size % LANES == 0 for part in layers.modules() if type(part) is Linear for size in part.weight.shape)
         and num_weights(model.layers) + num_weights(model.output) < MAX_WEIGHTS_FOR_COMPILED_GENERATION
     )

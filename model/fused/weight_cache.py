@@ -26,8 +26,8 @@ class WeightCache(Generic[WeightsT]):
         modules = list(model.modules())
         self._modules = modules[1:]  # so that no new part takes the identity of an old one
         self._parts = [each._modules for each in modules if each._modules]
-        self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
-        tensor_groups: list[Any] = [tensors for each in modules for tensors in (each._parameters, each._buffers)]
+        self._hooks = [hooks for module in modules for hooks in (module._forward_hooks, module._forward_pre_hooks)]
+        tensor_groups: list[Any] = [tensors for module in modules for tensors in (module._parameters, module._buffers)]
         self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in tensor_groups if tensors]
         self._initial_submodule_ids = self._submodule_ids()
         self._weights: DerivedWeights[WeightsT | None] = DerivedWeights()

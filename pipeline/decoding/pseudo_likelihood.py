@@ -58,7 +58,7 @@ def _masked_log_probs(
         for number, position in masked_positions
     ]
     lengths = torch.tensor([len(each) for each in readings])
-    ids = torch.tensor([piece for each in readings for piece in each], device=device)
+    ids = torch.tensor([piece for reading in readings for piece in reading], device=device)
     rows = (lengths.cumsum(0) - lengths + torch.tensor([position for _, position in masked_positions])).to(device)
     targets = torch.tensor([texts[number][position] for number, position in masked_positions], device=device)
     states = model(ids, Layout.from_lengths(lengths, device)).index_select(0, rows)

@@ -152,8 +152,8 @@ def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], 
     num_prefix = int(has_begin_token or loaded.config.begin_token)
     sizes = (lengths + (num_prefix and not has_begin_token)).tolist()
     return [
-        rows[num_prefix : num_prefix + len(each)]
-        for rows, each in zip(torch.split(captured[-1], sizes), texts, strict=True)
+        rows[num_prefix : num_prefix + len(text_ids)]
+        for rows, text_ids in zip(torch.split(captured[-1], sizes), texts, strict=True)
     ]
 
 
@@ -202,7 +202,7 @@ def similar_pairs(states: Sequence[HiddenStates], unit: HiddenStateUnit, count: 
         unit: what has a vector.
         count: the most pairs.
     """
-    tokens = [(number, token) for number, each in enumerate(states, 1) for token in each.tokens]
+    tokens = [(number, token) for number, text_states in enumerate(states, 1) for token in text_states.tokens]
     vectors = np.concatenate([each.vectors for each in states]).astype(np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     pairs = []

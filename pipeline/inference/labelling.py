@@ -44,7 +44,7 @@ def warn_of_unseen_labels(loaded: LoadedModel, references: Sequence[Sequence[str
     """
     if loaded.target_tokenizer.label_kind is not None:
         unseen_labels = count_unseen_labels_in_texts(
-            [text for each in references for text in each], loaded.target_tokenizer
+            [label for texts in references for label in texts], loaded.target_tokenizer
         )
         if unseen_labels:
             reporter.warn(unseen_labels_message(unseen_labels, "the references"))

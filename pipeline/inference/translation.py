@@ -242,7 +242,7 @@ class _TranslationSearch:
                 shortlist=self.shortlist,
                 on_done=report_done,
             )
-            ids = [list(each.ids) for n_best in hypotheses for each in n_best]
+            ids = [list(hypothesis.ids) for n_best in hypotheses for hypothesis in n_best]
             decoded_texts = tokenizer.decode_batch(ids)
             if self.replacer is not None:
                 source_texts = [source_lines[row] for row, n_best in zip(rows, hypotheses, strict=True) for _ in n_best]

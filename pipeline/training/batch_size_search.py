@@ -108,7 +108,7 @@ def _fits_memory(gradients: GradientComputer, largest_batches: Sequence[Rows]) -
 def _simulate_update(gradients: GradientComputer, batches: Sequence[Rows]) -> None:
     """Take as much memory as an optimizer and an average, the margin, and gradients of these batches."""
     device = gradients.world.device
-    buffers = [torch.empty_like(each) for each in gradients.parameters for _ in range(OPTIMIZER_STATE_COPIES)]
+    buffers = [torch.empty_like(parameter) for parameter in gradients.parameters for _ in range(OPTIMIZER_STATE_COPIES)]
     if device.type == "cuda":
         total = torch.cuda.get_device_properties(device).total_memory
         buffers.append(torch.empty(int(MEMORY_MARGIN * total), dtype=torch.uint8, device=device))

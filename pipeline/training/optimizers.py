@@ -163,7 +163,7 @@ def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """The matrices of products whose input and output are hidden features: those of a network itself, of its embeddings
     and of its output layer are none of them."""
     layers = [each for name, each in model.named_modules() if isinstance(each, Linear) and is_within_layers(name)]
-    parameters = [parameter for each in layers for parameter in each.parameters(recurse=False)]
+    parameters = [parameter for layer in layers for parameter in layer.parameters(recurse=False)]
     return [each for each in dict.fromkeys(parameters) if each.ndim == 2 and each.requires_grad]
 
 
@@ -258,8 +258,8 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
     for group in optimizer.param_groups:
         quantities_by_kind[frozenset(group)] += [quantities[id(each)] for each in group["params"]]
     if any(
-        each != group_quantities[0] or bool(each) != bool(tensors)
+        names != group_quantities[0] or bool(names) != bool(tensors)
         for group_quantities in quantities_by_kind.values()
-        for each in group_quantities
+        for names in group_quantities
     ):
         raise RuntimeError("not every parameter has all that the optimiser remembers of it")

@@ -58,7 +58,7 @@ def allocate_vocabularies(languages: Mapping[str, VocabularyFactory], size: int)
     steps = dict.fromkeys(languages, 0)
     current = {language: sizes(0) for language, sizes in languages.items()}
     candidates = {language: sizes(1) for language, sizes in languages.items()}
-    while len({piece for each in current.values() for piece in each.pieces}) < size:
+    while len({piece for vocabulary in current.values() for piece in vocabulary.pieces}) < size:
         growing = [each for each in languages if len(candidates[each].pieces) > len(current[each].pieces)]
         if not growing:
             break

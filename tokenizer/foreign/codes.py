@@ -113,7 +113,7 @@ def pieces_missing_from_vocabulary(codes: Sequence[Code], vocabulary: Sequence[s
 
 def _iterate_bpe_pieces(codes: Sequence[Code]) -> Iterator[str]:
     """Every piece of codes once: letters in the order of Unicode, inner ones first, then in the order of codes."""
-    alphabet = sorted({letter for code in codes for each in code for letter in each.removesuffix(END)})
+    alphabet = sorted({letter for code in codes for piece in code for letter in piece.removesuffix(END)})
     yield from dict.fromkeys(
         (*alphabet, *(letter + END for letter in alphabet), *(left + right for left, right in codes))
     )

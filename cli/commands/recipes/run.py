@@ -103,7 +103,9 @@ def _cross_validate(
         all_folds, keep_going=keep_going, command=command_line(), reporter=make_reporter(), only=FOLD_STAGES
     )
     complete_folds = {
-        name: each for name, each in folds_by_name.items() if not failed.keys() & {fold.name for fold in each}
+        name: folds_of_recipe
+        for name, folds_of_recipe in folds_by_name.items()
+        if not failed.keys() & {fold.name for fold in folds_of_recipe}
     }
     if rank_and_size()[0] == 0:
         fold_results = [read_folds(name, each) for name, each in complete_folds.items()]

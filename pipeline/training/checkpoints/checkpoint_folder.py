@@ -100,7 +100,11 @@ class Checkpoints:
             try:
                 if problem is not None:
                     raise OSError(problem)
-                self._publish_draft(step, {name: each for one in reports for name, each in one["files"].items()}, state)
+                self._publish_draft(
+                    step,
+                    {name: fingerprint for report in reports for name, fingerprint in report["files"].items()},
+                    state,
+                )
             except BaseException:
                 self._try_to_remove(self._draft_folder(step))
                 raise
