@@ -215,7 +215,7 @@ class UnigramSampling:
         """
         self._ends: dict[str, int] = {}  # the state at the end of each word
         self._num_states = 0
-        self._cumulative, self._piece, self._from = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
+        self._cumulative, self._piece, self._previous_states = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
 
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> FlatIds:
         words = self._spelling.words(ids, lengths, keys)
@@ -229,7 +229,7 @@ class UnigramSampling:
             draw = (hash_numbers(words.keys[active], np.full(len(active), len(draws))) >> np.uint64(32)) / 2**32
             edge = np.searchsorted(self._cumulative, state + draw, side="right")
             draws.append((active, self._piece[edge]))
-            state = self._from[edge]
+            state = self._previous_states[edge]
             active, state = active[state >= 0], state[state >= 0]
         counts = np.zeros(len(words.begins), np.int64)
         for word_indices, _ in draws:
@@ -249,7 +249,7 @@ class UnigramSampling:
             cumulative, piece, previous_states = zip(*edges, strict=True)
             self._cumulative = np.concatenate([self._cumulative, cumulative])
             self._piece = np.concatenate([self._piece, np.array(piece, np.int64)])
-            self._from = np.concatenate([self._from, np.array(previous_states, np.int64)])
+            self._previous_states = np.concatenate([self._previous_states, np.array(previous_states, np.int64)])
         return np.fromiter(map(self._ends.__getitem__, words), np.int64, len(words))
 
     def _lattice_edges(self, word: str) -> list[tuple[float, int, int]]:

@@ -163,19 +163,19 @@ class WordSegmentations:
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self._first, self._later = backend, make_backend_keeping_leading_space(backend)
-        self._known: dict[str, list[int]] = {}  # a word that is not the first of its sentence has a space before it
+        self._cache: dict[str, list[int]] = {}  # a word that is not the first of its sentence has a space before it
 
     def encode(self, texts: Sequence[str]) -> list[TokenIdsByWord]:
         """The ids of each word of each text; every word has some."""
-        if len(self._known) > MAX_CACHED_WORDS:
-            self._known.clear()
+        if len(self._cache) > MAX_CACHED_WORDS:
+            self._cache.clear()
         sentences = [[f" {word}" if index else word for index, word in enumerate(split_words(text))] for text in texts]
         sentences = [[word.replace(SPACE_WITHIN_WORD, " ") for word in sentence] for sentence in sentences]
-        new = {word: None for sentence in sentences for word in sentence if word not in self._known}
+        new = {word: None for sentence in sentences for word in sentence if word not in self._cache}
         for backend, words in (
             (self._first, [word for word in new if word[0] != " "]),
             (self._later, [word for word in new if word[0] == " "]),
         ):
             segmentations = encode_batch_ids(backend, words)
-            self._known |= {word: ids or [UNK_ID] for word, ids in zip(words, segmentations, strict=True)}
-        return [[self._known[word] for word in sentence] for sentence in sentences]
+            self._cache |= {word: ids or [UNK_ID] for word, ids in zip(words, segmentations, strict=True)}
+        return [[self._cache[word] for word in sentence] for sentence in sentences]

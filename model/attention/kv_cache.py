@@ -34,7 +34,7 @@ class CacheSlots:
     mask: Mask
     _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, compare=False, repr=False)
     _masks: dict[int, Mask] = field(default_factory=dict, compare=False, repr=False)
-    _before: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
+    _ancestors: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
 
     def window_mask(self, window: int) -> Mask:
         """The mask of the slots that are at most `window` positions before each row."""
@@ -52,12 +52,12 @@ class CacheSlots:
 
     def ancestor_slots(self, distance: int) -> tuple[Tensor, Tensor]:
         """The slot (B, W) of each row's ancestor `distance` positions before it, and whether there is one (B, W)."""
-        if distance not in self._before:
+        if distance not in self._ancestors:
             is_ancestor = self.positions[:, None] == self.new_positions[:, :, None] - distance
             if self.mask.allowed is not None:
                 is_ancestor &= self.mask.allowed[:, 0]
-            self._before[distance] = is_ancestor.to(torch.uint8).argmax(2), is_ancestor.any(2)
-        return self._before[distance]
+            self._ancestors[distance] = is_ancestor.to(torch.uint8).argmax(2), is_ancestor.any(2)
+        return self._ancestors[distance]
 
     def flat_cache_indices(self, heads: int, capacity: int) -> Tensor:
         """Return the indices (B * H * W,) of the new rows in a cache (B, H, capacity, K) viewed as (B * H * capacity,

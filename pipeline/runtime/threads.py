@@ -128,28 +128,28 @@ class CpuLoadWatch:
     """
 
     def __init__(self, threads: int, tell: Callable[[str], None], seconds: float = LOAD_WATCH_SECONDS) -> None:
-        self.threads, self._tell, self._seconds = threads, tell, seconds
+        self.threads, self._warn, self._seconds = threads, tell, seconds
         self.waits = PassiveWaiting()
-        self._said = False
-        self._before = read_cpu_sample() if threads > 1 else None
-        self._next = math.inf if self._before is None else self._before.clock + seconds
+        self._has_warned = False
+        self._last_sample = read_cpu_sample() if threads > 1 else None
+        self._next = math.inf if self._last_sample is None else self._last_sample.clock + seconds
 
     def __call__(self) -> None:
         """Compare the load with that of the last look, if the time between two looks has passed."""
         if time.monotonic() < self._next:
             return
-        previous, self._before = self._before, read_cpu_sample()
-        if previous is None or self._before is None:
+        previous, self._last_sample = self._last_sample, read_cpu_sample()
+        if previous is None or self._last_sample is None:
             self._next = math.inf
             return
-        self._next = self._before.clock + self._seconds
-        load, processors = load_between(previous, self._before), num_processors()
+        self._next = self._last_sample.clock + self._seconds
+        load, processors = load_between(previous, self._last_sample), num_processors()
         full = load.busy > processors - MIN_IDLE_SHARE or self.waits.is_on  # threads that sleep leave some of it idle
         room = max(1, int(min(cpu_quota(), processors - load.other_programs)))
         is_crowded = load.other_programs > MAX_LOAD_OF_OTHERS and full and room < self.threads
-        if is_crowded and not self._said:
-            self._said = True
-            self._tell(
+        if is_crowded and not self._has_warned:
+            self._has_warned = True
+            self._warn(
                 f"other programs use {load.other_programs:.1f} of the {processors} processors: until they end, the "
                 f"{self.threads} threads of this training sleep while they wait for each other"
             )

@@ -55,7 +55,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
-        self._noted = -math.inf
+        self._last_message_time = -math.inf
         self._timetable = Timetable(self.config, self.state)
         self._pending: PendingUpdate | None = None
         self._clock = 0.0
@@ -201,9 +201,9 @@ class Trainer:
             pending: the update as it was begun.
             seconds: its duration.
         """
-        if (now := time.monotonic()) - self._noted < PROGRESS_INTERVAL_SECONDS:
+        if (now := time.monotonic()) - self._last_message_time < PROGRESS_INTERVAL_SECONDS:
             return ""
-        self._noted = now
+        self._last_message_time = now
         loss, speed = update.loss / update.tokens, update.tokens / seconds
         description = f"epoch {pending.epoch}, loss {loss:.3f}, learning rate {pending.rate:.2e}"
         return f"{description}, {speed:,.0f} target tokens/s"

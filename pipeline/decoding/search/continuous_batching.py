@@ -39,8 +39,8 @@ class BatchSlots(Generic[StateT]):
     ) -> None:
         self._stepper, self._all_rules = stepper, rules
         self._sources = torch.split(source, layout.lengths.tolist() if source.dim() == 1 else 1)
-        self._waiting = deque(range(layout.batch))
-        self._read: tuple[list[int], StateT] | None = None  # some sentences, and their state of one row each
+        self._queue = deque(range(layout.batch))
+        self._read_group: tuple[list[int], StateT] | None = None  # some sentences, and their state of one row each
         self._num_called = 0  # of these
         # for how many pieces a sentence keeps its slot while there are others
         self._max_steps = layout.lengths * 3 // 2 + 10
@@ -59,17 +59,17 @@ class BatchSlots(Generic[StateT]):
 
         Sentences are encoded in larger groups: to encode few takes nearly as long as to encode many.
         """
-        if self._read is None:
-            group = min(max(count, self._group), len(self._waiting))
-            sentences = [self._waiting.popleft() for _ in range(group)]
+        if self._read_group is None:
+            group = min(max(count, self._group), len(self._queue))
+            sentences = [self._queue.popleft() for _ in range(group)]
             sources = [self._sources[sentence] for sentence in sentences]
             source = torch.cat(sources)
             layout = self._stepper.source_layout(source, torch.tensor([len(source) for source in sources]))
-            self._read, self._num_called = (sentences, self._stepper.start(source, layout)), 0
-        (sentences, state), first = self._read, self._num_called
+            self._read_group, self._num_called = (sentences, self._stepper.start(source, layout)), 0
+        (sentences, state), first = self._read_group, self._num_called
         self._num_called = last = min(first + count, len(sentences))
         if last == len(sentences):
-            self._read = None
+            self._read_group = None
         if last - first < len(sentences) or width > 1:
             rows = torch.arange(first, last, device=self._sources[0].device)
             state = state.select(rows.repeat_interleave(width))
@@ -100,7 +100,7 @@ class BatchSlots(Generic[StateT]):
         if not is_deferred.any() or int(is_deferred.sum()) + self._num_free == len(self):
             return None
         sentences = self.sentences[is_deferred].tolist()
-        self._waiting.extend(sentences)
+        self._queue.extend(sentences)
         self._max_steps[sentences] = NO_LIMIT
         self._release_slots(is_deferred)
         return sentences, is_deferred.nonzero().squeeze(1)
@@ -142,7 +142,7 @@ class BatchSlots(Generic[StateT]):
 
     def _is_queue_empty(self) -> bool:
         """Return whether no sentence waits."""
-        return not self._waiting and self._read is None
+        return not self._queue and self._read_group is None
 
     def _select_rows(self, slots: Tensor, width: int) -> Tensor:
         """The rows of these slots."""

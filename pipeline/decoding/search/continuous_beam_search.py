@@ -56,16 +56,16 @@ class ContinuousBeamSearch:
         lengths = np.arange(stepper.max_length + 2, dtype=np.float64)
         self._norms = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
         self._candidates: dict[Hashable, CandidateUnion] = {}
-        self._waiting: dict[Hashable, Sequence[int]] = {}
+        self._queue: dict[Hashable, Sequence[int]] = {}
         self._keys: list[Hashable | None] = []
-        self._found: dict[Hashable, list[Hypothesis]] = {}
+        self._hypotheses: dict[Hashable, list[Hypothesis]] = {}
         self._state: Any = None
         self._beams = self._empty_beams(0)
         self._num_pieces = self._num_read = self._longest = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         """The number of sentences that wait or are searched for."""
-        return len(self._waiting) + len(self._found)
+        return len(self._queue) + len(self._hypotheses)
 
     def add(self, key: Hashable, source: Sequence[int], candidates: CandidateUnion | None = None) -> None:
         """Let a sentence join at the next step.
@@ -75,25 +75,25 @@ class ContinuousBeamSearch:
             source: its ids, end token included.
             candidates: the pieces of a shortlist that may come in its translation; None: all may.
         """
-        self._waiting[key] = source
+        self._queue[key] = source
         if candidates is not None:
             self._candidates[key] = candidates
 
     def remove(self, key: Hashable) -> None:
         """Free the slot of a sentence that nobody waits for any more."""
-        self._waiting.pop(key, None)
+        self._queue.pop(key, None)
         self._candidates.pop(key, None)
-        if self._found.pop(key, None) is not None:
+        if self._hypotheses.pop(key, None) is not None:
             self._release_slots(np.array([each == key for each in self._keys]))
 
     @torch.inference_mode()
     def step(self) -> list[FinishedSearch]:
         """Let waiting sentences join, extend every hypothesis by a piece, and return the sentences that are done."""
         self._remove_free_slots()
-        while self._waiting and len(self._found) < self.max_sentences:
-            key = next(iter(self._waiting))
-            self._admit(key, self._waiting.pop(key))
-        return self._extend_beams() if self._found else []
+        while self._queue and len(self._hypotheses) < self.max_sentences:
+            key = next(iter(self._queue))
+            self._admit(key, self._queue.pop(key))
+        return self._extend_beams() if self._hypotheses else []
 
     def _admit(self, key: Hashable, source: Sequence[int]) -> None:
         """Read a source, and give it a free slot, or a new one."""
@@ -108,7 +108,7 @@ class ContinuousBeamSearch:
         slot = self._keys.index(None)
         self._state = self._state.replace(self._rows_of_slot(slot), self._initial_state(source))
         longest = max_pieces(len(source), self._config, self._stepper.max_length)
-        self._keys[slot], self._found[key] = key, []
+        self._keys[slot], self._hypotheses[key] = key, []
         self._num_pieces[slot] = self._num_read[slot] = 0
         self._longest[slot] = longest
         self._beams.reset_slots(np.array([slot]), self._norms[[longest + 1]])
@@ -212,7 +212,7 @@ class ContinuousBeamSearch:
             if (key := self._keys[slot]) is not None:
                 length, log_prob = int(self._num_pieces[slot]), float(values[slot, rank])
                 ids = tuple(self._beams.pieces[slot, parents[slot, rank], :length].tolist())
-                self._found[key].append(Hypothesis(ids, log_prob / float(self._norms[length + 1]), log_prob))
+                self._hypotheses[key].append(Hypothesis(ids, log_prob / float(self._norms[length + 1]), log_prob))
 
     def _pop_finished_searches(self, done_mask: Flags) -> list[FinishedSearch]:
         """Free the slots of the sentences that are done (B,), and return these."""
@@ -221,7 +221,7 @@ class ContinuousBeamSearch:
             if (key := self._keys[slot]) is not None:
                 self._candidates.pop(key, None)
                 try:
-                    answers.append((key, select_n_best(self._found.pop(key), 1)[0]))
+                    answers.append((key, select_n_best(self._hypotheses.pop(key), 1)[0]))
                 except DataError as error:
                     answers.append((key, error))
         is_occupied = np.array([key is not None for key in self._keys])
@@ -236,12 +236,12 @@ class ContinuousBeamSearch:
 
     def _remove_free_slots(self) -> None:
         """Remove free slots that no sentence waits for, if they are many, or have read all that the model reads."""
-        if not self._found:
+        if not self._hypotheses:
             self._state, self._keys, self._beams = None, [], self._empty_beams(0)
             self._num_pieces = self._num_read = self._longest = np.zeros(0, np.int64)
             return
         is_occupied = np.array([key is not None for key in self._keys])
-        num_spare = int((~is_occupied).sum()) - len(self._waiting)
+        num_spare = int((~is_occupied).sum()) - len(self._queue)
         is_worn = ~is_occupied & (self._num_read >= self._stepper.max_length - 1)
         if not is_worn.any() and (4 * num_spare < len(is_occupied) or len(is_occupied) == MIN_SLOTS):
             return
