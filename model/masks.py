@@ -88,13 +88,13 @@ class Mask:
         assert self.window is not None
         if (size, batch, length) not in self._window_masks:
             num_blocks = -(-length // size)
-            real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
-            real = F.pad(real, (size, (num_blocks + blocks_per_window - 2) * size - length)).unfold(
+            is_real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
+            is_real = F.pad(is_real, (size, (num_blocks + blocks_per_window - 2) * size - length)).unfold(
                 1, blocks_per_window * size, size
             )
             distances = _key_distances(size, blocks_per_window * size, device) - size
             in_window = (distances.abs() <= self.window) & (distances <= -self.strict if self.causal else True)
-            allowed = in_window & real.unsqueeze(2)
+            allowed = in_window & is_real.unsqueeze(2)
             allowed = _let_empty_rows_attend_to_self(allowed, distances) if self.strict else allowed | (distances == 0)
             allowed = allowed.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
             self._window_masks[size, batch, length] = Mask(allowed=allowed)

@@ -171,8 +171,8 @@ def learn_char(words: WordCounts, config: TokenizerConfig) -> Model:
 
 def learn_word(words: WordCounts, config: TokenizerConfig) -> Model:
     """One piece a word, the most frequent first. Words longer than MAX_WORD_CHARACTERS are not learned."""
-    short = {word: count for word, count in words.items() if len(word) <= MAX_WORD_CHARACTERS}
-    frequent = most_frequent_strings(short, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
+    short_words = {word: count for word, count in words.items() if len(word) <= MAX_WORD_CHARACTERS}
+    frequent = most_frequent_strings(short_words, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
     return models.WordLevel(_assign_ids(frequent), unk_token=UNK)
 
 

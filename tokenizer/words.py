@@ -77,8 +77,8 @@ class WordEncodingCache:
         """Remember the ids of the words that got their numbers last."""
         is_first = np.array([word.startswith("\n") for word in words])
         first = iter(encode_batch_ids(self._backend, [word[1:] for word in words if word.startswith("\n")]))
-        later = iter(encode_batch_ids(self._later, [" " + word for word in words if not word.startswith("\n")]))
-        ids, lengths = flatten([next(first) if each else next(later) for each in is_first])
+        later_ids = iter(encode_batch_ids(self._later, [" " + word for word in words if not word.startswith("\n")]))
+        ids, lengths = flatten([next(first) if each else next(later_ids) for each in is_first])
         self._ids = np.concatenate([self._ids, ids])
         self._lengths = np.concatenate([self._lengths, lengths])
         self._is_first = np.concatenate([self._is_first, is_first])

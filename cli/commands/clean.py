@@ -89,5 +89,5 @@ def clean(
 
 def _data_flags(corpus: list[Path], test: tuple[Path, Path] | None) -> dict[str, object]:
     train = {"format": "text", "source": str(corpus[0]), "target": str(corpus[1])}
-    held_out = None if test is None else {"format": "text", "source": str(test[0]), "target": str(test[1])}
-    return {"data.train": [train], "data.valid": None, "data.tests": {"test": held_out} if held_out else None}
+    test_corpus = None if test is None else {"format": "text", "source": str(test[0]), "target": str(test[1])}
+    return {"data.train": [train], "data.valid": None, "data.tests": {"test": test_corpus} if test_corpus else None}

@@ -145,8 +145,8 @@ def _show_and_write_comparison(
         _print_comparison(comparison, significance, metrics, markdown=flags.markdown)
     if flags.html is not None:
         _write_page(comparison, significance, metrics, flags.html)
-    for look in significance.looked_at:
-        make_reporter().line(str(look))
+    for entry in significance.looked_at:
+        make_reporter().line(str(entry))
     for note in (*comparison.notes, *significance.notes):
         make_reporter().warn(note)
 

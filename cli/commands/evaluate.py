@@ -48,8 +48,8 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
     """The way to evaluate that the options ask for."""
     if options.final:
         return _score_final_tests
-    only_final = values_by_flag(options, "runs", "by", "again", "allow_external")
-    reject_flags(only_final, "is for --final; otherwise give a model with --model")
+    final_flags = values_by_flag(options, "runs", "by", "again", "allow_external")
+    reject_flags(final_flags, "is for --final; otherwise give a model with --model")
     if options.choices is not None or options.contrast is not None:
         return _evaluate_contrast_or_choices
     if options.recipe is not None:
@@ -170,8 +170,8 @@ def _evaluate_texts(options: EvaluateOptions) -> ScoresJson:
 def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
     """Score the hypotheses of a file, or those of a model for the sources of a file."""
     if options.hypotheses is not None:
-        searched = values_by_flag(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
-        reject_flags(searched, "not allowed with --hypotheses, when nothing is translated")
+        search_flags = values_by_flag(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
+        reject_flags(search_flags, "not allowed with --hypotheses, when nothing is translated")
     reject_flags({"--prefixes": options.prefix and options.prefixes}, "give either --prefix or --prefixes")
     if options.hypotheses is None and options.model is None:
         raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")

@@ -83,9 +83,9 @@ class Rotary(AttentionPositions):
         return scale_rope_frequencies(_inverse_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
-        wide = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
-        rotations = self.rotations(wide, positions)
-        rotated = as_complex(wide) * (rotations.unsqueeze(1) if positions.dim() == 2 else rotations)
+        wide_heads = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
+        rotations = self.rotations(wide_heads, positions)
+        rotated = as_complex(wide_heads) * (rotations.unsqueeze(1) if positions.dim() == 2 else rotations)
         return torch.view_as_real(rotated).flatten(-2).to(heads.dtype)
 
     def rotations(self, heads: Tensor, positions: Tensor) -> Tensor:

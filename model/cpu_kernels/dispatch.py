@@ -145,8 +145,8 @@ def try_write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, sl
     """
     if not _is_supported(key):
         return False
-    for all_, new in ((keys, key), (values, value)):
-        _library.write_slots(all_.numpy(), _merge_heads(new).numpy(), slots.contiguous().numpy())
+    for cache, new in ((keys, key), (values, value)):
+        _library.write_slots(cache.numpy(), _merge_heads(new).numpy(), slots.contiguous().numpy())
     return True
 
 

@@ -241,27 +241,27 @@ def search_greedily(  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _list_candidates(may_come, shortlist, source):  # type: ignore[no-untyped-def]
+def _list_candidates(is_allowed, shortlist, source):  # type: ignore[no-untyped-def]
     """Return the ids, ascending, by which the translation of a source may go on (`Shortlist.candidates`).
 
-    may_come: (V,), all false, and so again afterwards.
+    is_allowed: (V,), all false, and so again afterwards.
     """
     by_source, always = shortlist
     count = 0
     for id in always:
-        count += not may_come[id]
-        may_come[id] = True
+        count += not is_allowed[id]
+        is_allowed[id] = True
     for piece in source:
         for id in by_source[piece]:
             if id >= 0:
-                count += not may_come[id]
-                may_come[id] = True
+                count += not is_allowed[id]
+                is_allowed[id] = True
     candidates, n = np.empty(count, np.int64), 0
-    for id in range(len(may_come)):
-        if may_come[id]:
+    for id in range(len(is_allowed)):
+        if is_allowed[id]:
             candidates[n] = id
             n += 1
-            may_come[id] = False
+            is_allowed[id] = False
     return candidates
 
 
@@ -311,12 +311,12 @@ def search_texts_greedily(  # type: ignore[no-untyped-def]
         log_probs: (N,), written: the sums of their log-probabilities.
     """
     has_shortlist, vocab, first = len(shortlist[1]) > 0, len(output), 0
-    may_come, all_pieces = np.zeros(vocab, np.bool_), np.arange(vocab)
+    is_allowed, all_pieces = np.zeros(vocab, np.bool_), np.arange(vocab)
     for n in range(len(counts)):
         source = sources[first : source_ends[n]]
         first = source_ends[n]
         keys, values = encode_source(encoder, key_value, decoder.settings.head_shapes, source)
-        candidates = _list_candidates(may_come, shortlist, source) if has_shortlist else all_pieces
+        candidates = _list_candidates(is_allowed, shortlist, source) if has_shortlist else all_pieces
         rows = _select_rows(output, candidates) if has_shortlist else output
         shortest, longest = length_limits[n]
         counts[n], log_probs[n] = search_greedily(

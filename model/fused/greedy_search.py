@@ -127,12 +127,12 @@ class _SearchWeights:
     ) -> list[tuple[list[int], float]]:
         """A `GreedySearch`, with the model that these weights are of, and of these special tokens."""
         hypotheses: dict[int, tuple[list[int], float]] = {}
-        short = [n for n, source in enumerate(sources) if self._is_read_by_loop(source)]
-        texts = [sources[n] for n in short]
+        short_rows = [n for n, source in enumerate(sources) if self._is_read_by_loop(source)]
+        texts = [sources[n] for n in short_rows]
         if texts:
-            limits = [length_limits[n] for n in short]
-            hypotheses |= zip(short, self._search_short(pad_bos_eos_ids, texts, limits, shortlist), strict=True)
-        for n in set(range(len(sources))).difference(short):
+            limits = [length_limits[n] for n in short_rows]
+            hypotheses |= zip(short_rows, self._search_short(pad_bos_eos_ids, texts, limits, shortlist), strict=True)
+        for n in set(range(len(sources))).difference(short_rows):
             candidates = np.arange(len(self._output)) if shortlist is None else shortlist.candidates(sources[n])
             output = self._output if shortlist is None else self._output[candidates]
             weights = self._decoder, self._cross_attention, output, candidates

@@ -75,8 +75,8 @@ def merge_lora_weight(weight: Tensor, down: Tensor, up: Tensor, factor: float) -
         up: B (out, r).
         factor: alpha / r.
     """
-    wide = torch.float32 if weight.device.type == "mps" else torch.float64
-    return (weight.to(wide) + factor * (up.to(wide) @ down.to(wide))).to(weight.dtype)
+    wide_dtype = torch.float32 if weight.device.type == "mps" else torch.float64
+    return (weight.to(wide_dtype) + factor * (up.to(wide_dtype) @ down.to(wide_dtype))).to(weight.dtype)
 
 
 def add_lora(network: nn.Module, rank: int, alpha: float, layer_names: Collection[str] | None, seed: int) -> None:

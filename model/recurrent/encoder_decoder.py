@@ -185,5 +185,5 @@ def _drop_padding(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """
     if isinstance(layout, Layout):
         return tokens, layout
-    real = Layout.from_lengths(layout.lengths, tokens.device)
-    return tokens[: real.num_rows], real
+    real_layout = Layout.from_lengths(layout.lengths, tokens.device)
+    return tokens[: real_layout.num_rows], real_layout

@@ -70,13 +70,13 @@ class RecurrentMixing(nn.Module):
             Rows (N, D).
         """
         assert not mask.causal or len(self.cells) == 1, "two cells see what is ahead"
-        real = Layout.from_lengths(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
+        real_layout = Layout.from_lengths(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
         hidden = []
         for cell, backward in zip(self.cells, (False, True), strict=False):
-            steps = TimeMajorPacking(real, backward=backward)
-            read, _ = cell(steps.pack(rows[: real.num_rows]), steps)
-            hidden.append(steps.unpack(read))
-        return F.pad(torch.cat(hidden, dim=1), (0, 0, 0, len(rows) - real.num_rows))
+            steps = TimeMajorPacking(real_layout, backward=backward)
+            outputs, _ = cell(steps.pack(rows[: real_layout.num_rows]), steps)
+            hidden.append(steps.unpack(outputs))
+        return F.pad(torch.cat(hidden, dim=1), (0, 0, 0, len(rows) - real_layout.num_rows))
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output of `forward`, and the states (B, 1, S, D) from which a `step` after these rows goes on.
@@ -89,8 +89,8 @@ class RecurrentMixing(nn.Module):
         assert isinstance(layout, Layout)
         assert mask.causal
         steps, cell = TimeMajorPacking(layout), self._cell
-        read, final_states = cell(steps.pack(rows), steps)
-        hidden = steps.unpack(read)
+        outputs, final_states = cell(steps.pack(rows), steps)
+        hidden = steps.unpack(outputs)
         padded = layout.pad(hidden)
         cell_states = torch.zeros_like(padded) if len(final_states) == 2 else padded[..., :0]
         if len(final_states) == 2:  # of the cell state only the last is ever asked for

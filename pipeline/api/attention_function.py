@@ -80,8 +80,8 @@ def attention(
         _to_float_array(value, "value"),
     )
     queries = query_array[None] if query_array.ndim == 1 else query_array
-    fit = queries.ndim == keys.ndim == 2 and queries.shape[1] == keys.shape[1] > 0
-    if not fit or values.ndim not in (1, 2) or len(keys) != len(values):
+    has_matching_shapes = queries.ndim == keys.ndim == 2 and queries.shape[1] == keys.shape[1] > 0
+    if not has_matching_shapes or values.ndim not in (1, 2) or len(keys) != len(values):
         shapes = f"query {query_array.shape}, key {keys.shape}, value {values.shape}"
         raise DataError(f"attention: shapes do not fit ({shapes}): give (T, K), (S, K) and (S, V)")
     if len(keys) == 0:

@@ -42,7 +42,7 @@ class Shortlist:
 
     def candidates(self, source: Sequence[int]) -> Ints:
         """Return the ids, ascending, by which the translation of a source may go on."""
-        may_come = np.zeros(self.vocab_size + 1, np.bool_)  # the last place is that of NO_PIECE
-        may_come[self.always] = True
-        may_come[self.by_source[np.array(source, np.int64)]] = True
-        return np.flatnonzero(may_come[:-1])
+        is_allowed = np.zeros(self.vocab_size + 1, np.bool_)  # the last place is that of NO_PIECE
+        is_allowed[self.always] = True
+        is_allowed[self.by_source[np.array(source, np.int64)]] = True
+        return np.flatnonzero(is_allowed[:-1])

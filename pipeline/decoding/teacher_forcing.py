@@ -172,7 +172,7 @@ def forced_text_log_probs(
     Returns:
         (n,).
     """
-    lengths, firsts = np.array([len(text) for text in texts], np.int64), np.array(starts, np.int64)
+    lengths, start_positions = np.array([len(text) for text in texts], np.int64), np.array(starts, np.int64)
     ids = np.array([piece for text in texts for piece in text], np.int32)
     text_starts, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
     with torch.inference_mode():
@@ -182,7 +182,7 @@ def forced_text_log_probs(
             tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)
             text_indices = np.repeat(np.arange(len(rows)), lengths[rows])
             positions = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
-            tokens[positions < firsts[rows][text_indices]] = 0
+            tokens[positions < start_positions[rows][text_indices]] = 0
             sums[rows] = np.bincount(text_indices, tokens, len(rows))
     check_not_nan(sums)
     return sums

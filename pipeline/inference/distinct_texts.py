@@ -44,13 +44,13 @@ def find_distinct_texts(
     """
     distinct_texts, wider_config = [_drop_repeats(hypotheses) for hypotheses in results], config
     for _ in range(MAX_BEAM_DOUBLINGS):
-        short = [
+        short_rows = [
             row for row, texts in enumerate(distinct_texts) if 0 < len(texts) < min(config.n_best, len(results[row]))
         ]
-        if not short:
+        if not short_rows:
             break
         wider_config = wider_config.model_copy(update={"beam": 2 * wider_config.beam, "n_best": 2 * wider_config.beam})
-        for row, extra_results in zip(short, search(short, wider_config), strict=True):
+        for row, extra_results in zip(short_rows, search(short_rows, wider_config), strict=True):
             best = distinct_texts[row][0]  # stays what it is without a list
             lower = [each for each in extra_results if each.score <= best.score]
             rest = sorted([*distinct_texts[row][1:], *lower], key=lambda each: -each.score)

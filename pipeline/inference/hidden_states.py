@@ -206,8 +206,10 @@ def similar_pairs(states: Sequence[HiddenStates], unit: HiddenStateUnit, count: 
     vectors = np.concatenate([each.vectors for each in states]).astype(np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     pairs = []
-    for (first, (number, token)), (second, (number_too, token_too)) in combinations(enumerate(tokens), 2):
-        same_token_elsewhere = number != number_too and token == token_too
+    for (first, (number, token)), (second, (second_number, second_token)) in combinations(enumerate(tokens), 2):
+        same_token_elsewhere = number != second_number and token == second_token
         if unit == "text" or len(states) == 1 or same_token_elsewhere:
-            pairs.append(SimilarPair(token, token_too, number, number_too, float(vectors[first] @ vectors[second])))
+            pairs.append(
+                SimilarPair(token, second_token, number, second_number, float(vectors[first] @ vectors[second]))
+            )
     return sorted(pairs, key=lambda each: -each.cosine)[:count]

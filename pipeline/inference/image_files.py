@@ -53,7 +53,7 @@ def _check_image_name(name: str) -> None:
 def decode_images(files: Sequence[Path], preparation: ImageTransform) -> Iterator[RowImages]:
     """The images of some files at a time, in order. Raises DataError, which names it, for a file that is none."""
     shape = preparation.shape
-    at_once = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))
-    for begin in range(0, len(files), at_once):
-        pixels = np.stack([preparation.decode_pixels(file) for file in files[begin : begin + at_once]])
+    batch_size = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))
+    for begin in range(0, len(files), batch_size):
+        pixels = np.stack([preparation.decode_pixels(file) for file in files[begin : begin + batch_size]])
         yield RowImages.from_pixels(pixels, preparation)

@@ -157,9 +157,11 @@ def principal_components(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[
     left, singular, right = np.linalg.svd(centered, full_matrices=False)
     signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(1)])
     coordinates, shares = np.zeros((len(vectors), 2)), np.zeros(2)
-    num = min(2, len(singular))
-    coordinates[:, :num] = (left * singular * signs)[:, :num]
-    shares[:num] = (singular**2)[:num] / max(float((singular**2).sum()), np.finfo(np.float64).tiny)
+    num_directions = min(2, len(singular))
+    coordinates[:, :num_directions] = (left * singular * signs)[:, :num_directions]
+    shares[:num_directions] = (singular**2)[:num_directions] / max(
+        float((singular**2).sum()), np.finfo(np.float64).tiny
+    )
     return coordinates, shares
 
 

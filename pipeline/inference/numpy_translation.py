@@ -192,23 +192,23 @@ def translate_stream(
     Yields:
         The translations of each line, the best first.
     """
-    lines, cuts = iter(lines), SourceProblems()
+    lines, problems = iter(lines), SourceProblems()
     rows = _read_waiting_lines(lines, None) if ready is None else []
     model = load_small() if not rows or _is_small_batch(rows) else None
     if model is not None and ready is not None:
         rows = _read_waiting_lines(lines, ready)
     while model is not None and _is_small_batch(rows):
-        yield from model.translate(rows, config, cuts)
+        yield from model.translate(rows, config, problems)
         rows = _read_waiting_lines(lines, ready)
     if model is None or rows:
         queue = deque(rows)
         is_ready = None if ready is None else lambda: bool(queue) or ready()
         remaining_lines = chain(_pop_rows(queue), lines)
         yield from translate_lines(
-            load(), remaining_lines, config, reporter=reporter, ready=is_ready, earlier_problems=cuts
+            load(), remaining_lines, config, reporter=reporter, ready=is_ready, earlier_problems=problems
         )
     else:
-        cuts.warn(reporter, model.network.max_length - 1)
+        problems.warn(reporter, model.network.max_length - 1)
 
 
 def _is_small_batch(rows: list[str]) -> bool:

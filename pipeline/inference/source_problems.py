@@ -49,7 +49,7 @@ class SourceProblems:
             lines: the texts.
             sources: the ids of each line.
         """
-        lead = (
+        num_prefix = (
             (2 if tokenizer.has_source_language else 1) if tokenizer.has_language_prefix else 0
         )  # tokens of languages, not of the text
         has_letter = _has_letter_by_piece(tokenizer)
@@ -57,9 +57,9 @@ class SourceProblems:
             unknown = ids.count(UNK_ID)
             if not ids and any(map(str.isalnum, line)):
                 unknown, self.pieces = 1, self.pieces + 1
-            self.pieces += max(0, len(ids) - lead)
+            self.pieces += max(0, len(ids) - num_prefix)
             self.unknown += unknown
-            self.strange += unknown > 0 and unknown >= sum(map(has_letter.__getitem__, ids[lead:]))
+            self.strange += unknown > 0 and unknown >= sum(map(has_letter.__getitem__, ids[num_prefix:]))
 
     def count_while_iterating(self, tokenizer: Tokenizer, lines: Iterable[T], text: Callable[[T], str]) -> Iterator[T]:
         """Count the unknown pieces of lines as they pass by.

@@ -77,13 +77,13 @@ def translate_lines(
     from tfm.pipeline.inference.minimum_bayes_risk.selection import cost_message
 
     loaded.check_reads_text("give image files, or folders of them")
-    chunks, cuts = chunk_rows(zip(lines), chunk_lines, ready), earlier_problems or SourceProblems()
+    chunks, problems = chunk_rows(zip(lines), chunk_lines, ready), earlier_problems or SourceProblems()
     if predicts_labels(loaded):
         _check_label_options(loaded, config, prefixes, forced)
         for rows in chunks:
-            for best in label_texts(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
+            for best in label_texts(loaded, [line for (line,) in rows], problems, on_done, n_best=config.n_best):
                 yield labels_to_translations(best)
-        cuts.warn(reporter, loaded.model.max_length - 1)
+        problems.warn(reporter, loaded.model.max_length - 1)
         return
     search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done, shortlist)
     if config.strategy == "mbr":
@@ -91,12 +91,12 @@ def translate_lines(
     for rows in chunks:
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
-        cuts.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
-        cuts.count_too_long(is_source_truncated(source, loaded.model) for source in sources)
+        problems.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
+        problems.count_too_long(is_source_truncated(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources, texts), strict=True):
             yield translations if source else [EMPTY_TRANSLATION]
     search.check_no_unused_constraints()
-    cuts.warn(reporter, loaded.model.max_length - 1)
+    problems.warn(reporter, loaded.model.max_length - 1)
 
 
 def translate_images(

@@ -50,7 +50,7 @@ def supports_bf16_matmul(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     query_names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return device.type == "cpu" and any(getattr(torch.cpu, ask, lambda: False)() for ask in query_names)
+    return device.type == "cpu" and any(getattr(torch.cpu, name, lambda: False)() for name in query_names)
 
 
 @cache
@@ -63,6 +63,6 @@ def bf16_is_faster() -> bool:
 
 def _time_matmul(dtype: torch.dtype) -> float:
     x, weight = (torch.ones(shape) for shape in ((2048, 512), (512, 512)))
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     (x.to(dtype) @ weight.to(dtype)).to(x.dtype)
-    return time.perf_counter() - began
+    return time.perf_counter() - start_time

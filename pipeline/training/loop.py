@@ -270,10 +270,10 @@ class Trainer:
         """Compute the figures of the validation split; the checkpoint is saved already, so that validation can be
         repeated.
         """
-        progress, began = self.state.progress, time.perf_counter()
+        progress, start_time = self.state.progress, time.perf_counter()
         with self.state.model_to_validate() as model, self.gradients.helpers.use_all_threads():
             figures = self.validator.compute_metrics(model, self.world, self.check_interrupt)
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start_time
         progress.seconds += seconds
         validation = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
         progress.validations.append(validation)

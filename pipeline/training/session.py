@@ -136,10 +136,10 @@ def read_dataset(dataset: Path) -> Dataset:
 def normalize_like_pretrained(session: TrainingSession) -> Dataset:
     """The dataset, its images normalized by the means and deviations of the model that training starts from, whose
     weights learned to read numbers of this size; `training.image_statistics` may ask for those of the dataset."""
-    if "image_statistics" not in session.todo.config:
+    if "image_statistics" not in session.plan.config:
         return session.data
     folder = Path(str(session.config.init_from))
-    pretrained_input = session.todo.inputs["init_from"]
+    pretrained_input = session.plan.inputs["init_from"]
     preparation = read_artifact(
         folder, lambda made: read_image_transform(made.folder, made.path), must_match=pretrained_input
     )
@@ -172,7 +172,7 @@ def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
 
     with convert_os_errors(session.folder):
         make_folder_below(session.run_folder, copy_folder)
-    read_artifact(dataset, copy_tokenizer_files, must_match=session.todo.inputs["dataset"])
+    read_artifact(dataset, copy_tokenizer_files, must_match=session.plan.inputs["dataset"])
 
 
 def save_trained_model(folder: Path, session: TrainingSession, weights: dict[str, Tensor]) -> int:
@@ -215,7 +215,7 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
     figures: Mapping[str, Any] = best[0].model_dump()
     figure_names = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature"]
     figure_names += [name for name in ("scores", "directions") if getattr(best[0], name)]
-    with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
+    with publish(session.plan, command=command, seconds_before=progress.seconds) as draft:
         weights = _read_weights(session, trainer, steps)
         if steps != [best[0].step]:
             figures = {**figures, **_validate_weights(session, trainer, weights, best[0])}
@@ -236,13 +236,13 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
             draft.figures["changed_during_training"] = [each.describe() for each in progress.changes]
     num_outputs = load_tokenizer_pair(session.data.tokenizer_folder)[1].vocab_size
     if problem := divergence_problem(figures["loss"], num_outputs):
-        session.reporter.warn(f"{session.todo.folder}: {problem}")
+        session.reporter.warn(f"{session.plan.folder}: {problem}")
     scores = {} if figures["bleu"] is None else {"BLEU": figures["bleu"]}
     scores |= {name: each["score"] for name, each in figures["scores"].items()}
     score_list = "".join(f", {name} {score:.2f}" for name, score in scores.items())
     session.reporter.line(
         f"model: {_describe_steps(session, steps)}, validation loss {figures['loss']:.4f}{score_list}; published as "
-        f"{session.todo.folder}"
+        f"{session.plan.folder}"
     )
 
 

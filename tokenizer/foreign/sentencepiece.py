@@ -235,8 +235,8 @@ def add_unnumbered_model_pieces(document: dict[str, Any], model: SentencePieceMo
 
     document: of `build_tokenizer_json`, with a name for each id of the model.
     """
-    numbered = {*document_pieces(document).values()}
-    scores = {piece: score for piece, score in model.scores.items() if piece not in numbered}
+    numbered_pieces = {*document_pieces(document).values()}
+    scores = {piece: score for piece, score in model.scores.items() if piece not in numbered_pieces}
     return append_pieces_read_as_unk(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
 
 

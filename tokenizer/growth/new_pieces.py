@@ -74,10 +74,10 @@ def grow_unigram(document: TokenizerJson, words: WordCounts, count: int, min_fre
 def grow_word(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
     """A vocabulary of words with the most frequent ones that it does not know."""
     known_pieces = {*document_pieces(document).values()}
-    short = {
+    short_words = {
         word: times for word, times in words.items() if word not in known_pieces and len(word) <= MAX_WORD_CHARACTERS
     }
-    return append_pieces(document, dict.fromkeys(most_frequent_strings(short, count, min_frequency), 0.0))
+    return append_pieces(document, dict.fromkeys(most_frequent_strings(short_words, count, min_frequency), 0.0))
 
 
 GROWERS: Mapping[str, Callable[[TokenizerJson, WordCounts, int, int], TokenizerJson]] = {

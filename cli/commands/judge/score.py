@@ -60,8 +60,8 @@ def score(
     config = EvaluationConfig(metrics=CORRELATED_METRICS, wordnet=None if wordnet is None else str(wordnet))
     findings = analyze_answers(loaded_campaign, read_answers(loaded_campaign, files, partial=True), without or ())
     recorded_metrics, notes = read_recorded_metrics(run or (), judged_texts(findings))
-    reporter, num = make_reporter(), len(recorded_metrics) + (len(config.metrics) if references else 0)
-    with reporter.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
+    reporter, num_metrics = make_reporter(), len(recorded_metrics) + (len(config.metrics) if references else 0)
+    with reporter.bar("metrics beside the judges", num_metrics, "metrics") if num_metrics else nullcontext() as bar:
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)
         findings = add_correlations(findings, references, config, recorded_metrics, on_done)
     if as_json:

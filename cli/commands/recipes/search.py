@@ -92,9 +92,9 @@ def search(
         print_json(results.as_json(), indent=1)
     else:
         columns, rows = trials_table(results, list(search_run.config.space))
-        num = len(results.trials)
+        count = len(results.trials)
         reporter.table(
-            f"{search_run.config.name}: {format_count(num, 'trial')}, the best {describe_trials_shown(num)}",
+            f"{search_run.config.name}: {format_count(count, 'trial')}, the best {describe_trials_shown(count)}",
             columns,
             rows,
         )

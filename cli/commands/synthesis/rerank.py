@@ -142,7 +142,7 @@ def _tune_feature_weights(
             features.append(scorer.score(batch))
             bar.advance(len(batch))
     table = np.concatenate(features)
-    tuned = tune_weights(
+    tuned_weights = tune_weights(
         table,
         n_best_lists,
         references,
@@ -152,10 +152,10 @@ def _tune_feature_weights(
         seed=seed,
         models=scorer.fingerprints,
     )
-    tuned.write(out)
+    tuned_weights.write(out)
     first_places, chosen_places = (
         choose_best(table[:, 0] * 0, n_best_lists),
-        choose_best(table @ np.array(tuned.values), n_best_lists),
+        choose_best(table @ np.array(tuned_weights.values), n_best_lists),
     )
     rows = [
         (
@@ -164,15 +164,15 @@ def _tune_feature_weights(
             f"{table[first_places, column].mean():.3f}",
             f"{table[chosen_places, column].mean():.3f}",
         )
-        for column, (name, weight) in enumerate(zip(FEATURE_NAMES, tuned.values, strict=True))
+        for column, (name, weight) in enumerate(zip(FEATURE_NAMES, tuned_weights.values, strict=True))
     ]
-    value, direct_value, first_value = (tuned.tuning[name] for name in ("value", "direct_alone", "first"))
+    value, direct_value, first_value = (tuned_weights.tuning[name] for name in ("value", "direct_alone", "first"))
     title = (
         f"{metric} {value:.2f} by these weights, {direct_value:.2f} by the direct model's alone, "
         f"{first_value:.2f} as they came"
     )
     reporter.table(f"{title}; {num_trials:,} trials, seed {seed}", FEATURE_TABLE_COLUMNS, rows)
-    _print_reranked_lists(n_best_lists, table, tuned, jsonl=jsonl)
+    _print_reranked_lists(n_best_lists, table, tuned_weights, jsonl=jsonl)
 
 
 def _print_reranked_lists(

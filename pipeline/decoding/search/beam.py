@@ -71,17 +71,19 @@ def beam_search(
         if finished.any():
             beams.record_finished(finished, values[:, :beam] / divisors[:, None])
             _collect_finished_hypotheses(hypotheses, beams, slots, finished, values, parents, norms)
-        rows, stays = np.arange(len(is_eos))[:, None], top_unfinished_indices(is_eos, beam)
-        parents = parents[rows, stays]
-        extended_beams = beams.extend(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
+        rows, survivors = np.arange(len(is_eos))[:, None], top_unfinished_indices(is_eos, beam)
+        parents = parents[rows, survivors]
+        extended_beams = beams.extend(
+            values[rows, survivors], parents, tokens[rows, survivors], slots.num_pieces.numpy()
+        )
         done_mask = extended_beams.done_mask(
             divisors, beam, _finishable_scores(extended_beams, slots.rules, slots.num_pieces, device)
         )
         extended_beams.sums[done_mask] = NEG_INF
 
-        from_rows = (parents + beams.tokens.shape[1] * rows).ravel()
-        if len(from_rows) != beams.tokens.size or (from_rows != np.arange(len(from_rows))).any():
-            slots.state = slots.state.select(torch.from_numpy(from_rows).to(device))
+        parent_rows = (parents + beams.tokens.shape[1] * rows).ravel()
+        if len(parent_rows) != beams.tokens.size or (parent_rows != np.arange(len(parent_rows))).any():
+            slots.state = slots.state.select(torch.from_numpy(parent_rows).to(device))
         if num_done := slots.advance(torch.from_numpy(done_mask)):
             on_done(num_done)
         beams = extended_beams

@@ -45,8 +45,8 @@ def banked_continuations(
     num_missing = _count_unmet_constraints(forced, num_pieces, pieces, parents, tokens)
     live, is_eos = values > NEG_INF, tokens == EOS_ID
     finished = live & is_eos & (_rank_within_bank(live, num_missing) < beam)
-    stays = select_round_robin(live & ~is_eos, num_missing, beam)
-    order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
+    is_surviving = select_round_robin(live & ~is_eos, num_missing, beam)
+    order = torch.where(finished, 0, torch.where(is_surviving, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
     is_excluded = order.values[:, : 2 * beam] == 2
     return (

@@ -161,13 +161,13 @@ class ContinuousBeamSearch:
         if finished.any():
             beams.record_finished(finished, values[:, :width] / divisors[:, None])
             self._collect_finished_hypotheses(finished, values, parents)
-        rows, stays = np.arange(len(is_eos))[:, None], top_unfinished_indices(is_eos, width)
-        parents = parents[rows, stays]
-        extended_beams = beams.extend(values[rows, stays], parents, tokens[rows, stays], num_pieces)
+        rows, survivors = np.arange(len(is_eos))[:, None], top_unfinished_indices(is_eos, width)
+        parents = parents[rows, survivors]
+        extended_beams = beams.extend(values[rows, survivors], parents, tokens[rows, survivors], num_pieces)
         done_mask = extended_beams.done_mask(divisors, width, extended_beams.sums[:, 0])
-        from_rows = (parents + width * rows).ravel()
-        if (from_rows != np.arange(len(from_rows))).any():
-            self._state = self._state.select(torch.from_numpy(from_rows))
+        parent_rows = (parents + width * rows).ravel()
+        if (parent_rows != np.arange(len(parent_rows))).any():
+            self._state = self._state.select(torch.from_numpy(parent_rows))
         self._beams = extended_beams
         self._num_pieces, self._num_read = num_pieces + 1, self._num_read + 1
         answers = self._pop_finished_searches(done_mask)
@@ -185,8 +185,8 @@ class ContinuousBeamSearch:
         occupied_slots = [slot for slot, key in enumerate(self._keys) if key is not None]
         restricted_slots = [slot for slot in occupied_slots if limits[slot] or self._keys[slot] in self._candidates]
         if len(restricted_slots) < len(occupied_slots):
-            free = self._make_logits_processor(np.full_like(self._longest, NO_LIMIT))
-            candidates = best_continuations(predict, free, num_pieces, None, sums, width)
+            unlimited_rules = self._make_logits_processor(np.full_like(self._longest, NO_LIMIT))
+            candidates = best_continuations(predict, unlimited_rules, num_pieces, None, sums, width)
         else:
             values, zeros = sums.new_full((len(sums), 2 * width), NEG_INF), num_pieces.new_zeros(len(sums), 2 * width)
             candidates = values, zeros, zeros.clone()

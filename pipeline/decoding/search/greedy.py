@@ -96,11 +96,11 @@ def single_hypothesis_search(
         slots.defer_long_sequences()
         if (new := slots.fill(1)) is not None:
             tokens_B[new], sums_B[new] = BOS_ID, 0.0
-        if (stay := slots.shrink(1)) is not None:
-            if not len(stay):
+        if (remaining := slots.shrink(1)) is not None:
+            if not len(remaining):
                 return [select_n_best(sentence_hypotheses, 1) for sentence_hypotheses in hypotheses]
-            stay = stay.to(device)
-            tokens_B, sums_B, pieces_BT = tokens_B[stay], sums_B[stay], pieces_BT[stay]
+            remaining = remaining.to(device)
+            tokens_B, sums_B, pieces_BT = tokens_B[remaining], sums_B[remaining], pieces_BT[remaining]
 
 
 def _collect_finished(

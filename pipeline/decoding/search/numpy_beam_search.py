@@ -76,11 +76,11 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
                 ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
                 log_prob = values[0, rank].item()
                 hypotheses.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
-        stays = top_unfinished_indices(is_eos, beam)[0]
-        beams = beams.extend(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
+        survivors = top_unfinished_indices(is_eos, beam)[0]
+        beams = beams.extend(values[:, survivors], parents[:, survivors], tokens[:, survivors], np.array([num_pieces]))
         if beams.done_mask(divisors, beam, beams.sums[:, 0])[0]:
             return select_n_best(hypotheses, config.n_best)
-        cache = select_cache_rows(cache, parents[0, stays])
+        cache = select_cache_rows(cache, parents[0, survivors])
     raise AssertionError  # a hypothesis of the most pieces can but end
 
 

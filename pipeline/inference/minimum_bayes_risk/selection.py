@@ -80,15 +80,15 @@ def surviving_expected_utilities(
         The mean over all references of each text that is left.
     """
     draw = np.random.default_rng(seed)
-    alive: dict[int, Floats] = {number: np.empty(0) for number in range(num_texts)}
+    survivors: dict[int, Floats] = {number: np.empty(0) for number in range(num_texts)}
     size = 0
     while size < len(references):
         size, previous_size = min(max(NUM_INITIAL_REFERENCES, 2 * size), len(references)), size
-        for number, utilities in alive.items():
-            alive[number] = np.concatenate([utilities, utility(number, references[previous_size:size])])
-        if size < len(references) and len(alive) > 1:
-            alive = _prune_candidates(alive, draw, confidence)
-    return {number: float(utilities.mean()) for number, utilities in alive.items()}
+        for number, utilities in survivors.items():
+            survivors[number] = np.concatenate([utilities, utility(number, references[previous_size:size])])
+        if size < len(references) and len(survivors) > 1:
+            survivors = _prune_candidates(survivors, draw, confidence)
+    return {number: float(utilities.mean()) for number, utilities in survivors.items()}
 
 
 def _prune_candidates(

@@ -102,10 +102,10 @@ def report_training_setup(session: TrainingSession, start: StartingPoint, setup:
         parameters = num_parameters(state.model) if session.config.init_from is None else 0
         tokens = setup.batches.num_tokens
         config = session.config
-        for doubt in recipe_warnings(
+        for warning in recipe_warnings(
             config.schedule, config.batch_growth, total_steps=setup.total_steps, parameters=parameters, tokens=tokens
         ):
-            reporter.warn(doubt)
+            reporter.warn(warning)
 
 
 def make_trainer(
@@ -170,11 +170,11 @@ def open_log(session: TrainingSession, progress: Progress) -> MetricsLog:
     """
     log = MetricsLog(session.folder / "metrics.jsonl")
     if session.world.is_main_process:
-        document = plan_document(session.todo)
+        document = plan_document(session.plan)
         log.truncate(step=progress.step, last_validation_step=progress.last_validated_step)
         log.mirrors = open_sinks(
             session.config.all_trackers,
-            make_tracked_run(session.run_folder, session.todo, progress),
+            make_tracked_run(session.run_folder, session.plan, progress),
             {key: value for key, value in flatten_keys(document) if key not in KEYS_CHANGEABLE_ON_RESUME},
             log.lines,
             step=progress.step,

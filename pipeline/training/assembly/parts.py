@@ -28,7 +28,7 @@ def training_folder(plan: Plan) -> Path:
 class TrainingSession:
     """The settings and data of one training, and the process it runs in."""
 
-    todo: Plan
+    plan: Plan
     config: TrainingConfig
     model: ModelConfig
     decoding: DecodingConfig
@@ -41,18 +41,18 @@ class TrainingSession:
     @property
     def folder(self) -> Path:
         """The folder of the work in progress."""
-        return training_folder(self.todo)
+        return training_folder(self.plan)
 
     @property
     def run_folder(self) -> Path:
         """The folder of the run, which may be a link; nothing below it is followed."""
-        return self.todo.folder.parent
+        return self.plan.folder.parent
 
     @property
     def seed(self) -> int:
         """The recipe's, which a training always has."""
-        assert self.todo.seed is not None
-        return self.todo.seed
+        assert self.plan.seed is not None
+        return self.plan.seed
 
 
 @dataclass(frozen=True)

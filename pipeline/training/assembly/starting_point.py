@@ -118,7 +118,7 @@ def initial_state(session: TrainingSession, settings: ExecutionSettings, context
         initialize_as_word2vec(model)
     check_disk_space(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     ema = None if config.ema is None else Ema(model, config.ema)
-    progress = Progress(settings=settings, plan=plan_document(session.todo))
+    progress = Progress(settings=settings, plan=plan_document(session.plan))
     return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
 
 
@@ -193,7 +193,7 @@ def resumed_start(
     if reason := other_updates_problem(session.model, session.config, earlier, settings, world.size):
         raise RecipeError(reason)
     previous_plan = world.run_on_every_rank(  # each may read a part of its own
-        lambda: restore_progress(state, checkpoint, session.todo, settings, world.size)
+        lambda: restore_progress(state, checkpoint, session.plan, settings, world.size)
     )
     return StartingPoint(state, previous_plan=previous_plan, is_new=False)
 
