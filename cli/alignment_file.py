@@ -29,24 +29,24 @@ class AlignmentWriter:
 
         self._aligner, self._stream = WordAligner(loaded), stream
         self._head = self._aligner.choose_head()
-        self._waiting: list[SentencePair] = []
+        self._queue: list[SentencePair] = []
 
     def add(self, source: str, translations: "Sequence[Translation]") -> None:
         """Align a source with each of its translations."""
         from tfm.pipeline.alignment.extraction import SentencePair
 
-        self._waiting += [SentencePair(source, each.text) for each in translations]
-        if len(self._waiting) >= CHUNK_PAIRS:
+        self._queue += [SentencePair(source, each.text) for each in translations]
+        if len(self._queue) >= CHUNK_PAIRS:
             self.flush()
 
     def flush(self) -> None:
         """Write the lines of the pairs that wait."""
         from tfm.pipeline.alignment.pharaoh import format_links
 
-        for (links,) in self._aligner.align(self._waiting, [self._head], truncate=True):
+        for (links,) in self._aligner.align(self._queue, [self._head], truncate=True):
             self._stream.write(format_links(links) + "\n")
         self._stream.flush()
-        self._waiting.clear()
+        self._queue.clear()
 
 
 @contextmanager
@@ -66,6 +66,6 @@ def open_alignment_file(
 
     check_file_is_writable(file)
     with convert_os_errors(file), file.open("w", encoding="utf-8", newline="\n") as stream:
-        found = AlignmentWriter(load(), stream)
-        yield found.add
-        found.flush()
+        writer = AlignmentWriter(load(), stream)
+        yield writer.add
+        writer.flush()

@@ -86,12 +86,12 @@ class ErrorHandler:
                 if is_out_of_memory(error):
                     self._exit_with_error(OUT_OF_MEMORY_MESSAGE, DataError.exit_code, error)
                 # Errors of files name them; the standard streams have no name.
-                place = error.filename2 or error.filename or "stdin or stdout"
-                self._exit_with_error(f"{place}: {error.strerror or error}", IO_ERROR_EXIT_CODE, error)
+                file_name = error.filename2 or error.filename or "stdin or stdout"
+                self._exit_with_error(f"{file_name}: {error.strerror or error}", IO_ERROR_EXIT_CODE, error)
             except KeyboardInterrupt as error:
                 if command.__name__ in RESUMABLE_COMMANDS:
-                    kept = "stopped; finished work is kept, and the same command resumes"
-                    self._exit_with_error(f"{kept}{_resume_hint()}", StoppedError.exit_code, error)
+                    note = "stopped; finished work is kept, and the same command resumes"
+                    self._exit_with_error(f"{note}{_resume_hint()}", StoppedError.exit_code, error)
                 self._exit_with_error(
                     f"stopped; the same command begins again{_resume_hint()}", INTERRUPTED_EXIT_CODE, error
                 )
@@ -134,11 +134,11 @@ class Commands(TyperGroup):
     """The commands. Arguments are decoded before the first of them is parsed: texts, names and manifests are UTF-8."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        for number, each in enumerate(args, 1):
+        for number, argument in enumerate(args, 1):
             try:
-                each.encode()
+                argument.encode()
             except UnicodeEncodeError:
-                problem = f"argument {number} is not UTF-8: {ascii(each)[:200]}"
+                problem = f"argument {number} is not UTF-8: {ascii(argument)[:200]}"
                 raise typer.BadParameter(f"{problem}; rename the file, or set the terminal to UTF-8") from None
         return super().parse_args(ctx, args)
 
@@ -170,8 +170,8 @@ for part in (make, score):
 app.add_typer(judge_app, name="judge", help="Ask people which model is better, by ratings or preferences.")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from tfm.pipeline import distribution
 
         number = distribution.version()
@@ -194,10 +194,10 @@ def _open_closed_standard_streams() -> None:
     """If the caller closed stdin, stdout or stderr: open /dev/null, or the next opened file would take its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            if nowhere != number:
-                os.dup2(nowhere, number)
-                os.close(nowhere)
+            null_descriptor = os.open(os.devnull, os.O_RDWR)
+            if null_descriptor != number:
+                os.dup2(null_descriptor, number)
+                os.close(null_descriptor)
             setattr(sys, name, open(number, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
 
 

@@ -71,9 +71,9 @@ def print_captions(
     from tfm.pipeline.inference.translation import translate_images
 
     loaded = load()
-    shown = decode_images(files, loaded.require_image_transform())
-    found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced)
-    for number, (file, captions) in enumerate(zip(files, found, strict=True), 1):
+    images = decode_images(files, loaded.require_image_transform())
+    translations = translate_images(loaded, images, config, prefixes=prefixes, forced=forced)
+    for number, (file, captions) in enumerate(zip(files, translations, strict=True), 1):
         print_hypotheses(number, str(file), captions, config, jsonl)
 
 
@@ -99,8 +99,13 @@ def caption_images_to_folder(
     from tfm.pipeline.stages.translate_images import translate_image_files
 
     prefixes, forced = prefix_and_forced
-    about = {"command": command_line(), "reporter": make_reporter(), "device": device, "ensemble": models[1:]}
-    translate_image_files(models[0], files, config, out, **about, prefixes=prefixes, forced=forced)  # type: ignore[arg-type]
+    common_arguments = {
+        "command": command_line(),
+        "reporter": make_reporter(),
+        "device": device,
+        "ensemble": models[1:],
+    }
+    translate_image_files(models[0], files, config, out, **common_arguments, prefixes=prefixes, forced=forced)  # type: ignore[arg-type]
 
 
 def print_hypotheses(

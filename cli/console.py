@@ -72,7 +72,7 @@ def choose_column_widths(cells: Sequence[Sequence[str]], width: int) -> Sequence
     if sum(shortest) > room:
         return [None] * len(columns)
     while sum(widths) > room:
-        _, widest = max((each, place) for place, each in enumerate(widths) if each > shortest[place])
+        _, widest = max((each, column) for column, each in enumerate(widths) if each > shortest[column])
         widths[widest] -= 1
     return widths
 
@@ -168,9 +168,9 @@ class _PlainBar:
 
     def advance(self, amount: int = 1, note: str = "") -> None:
         self.meter.advance(amount, note)
-        now = self._clock()
-        if now - self._last_line >= SECONDS_BETWEEN_PROGRESS_LINES:
-            self._last_line = now
+        seconds = self._clock()
+        if seconds - self._last_line >= SECONDS_BETWEEN_PROGRESS_LINES:
+            self._last_line = seconds
             self._plain.line(f"{self._label}: {self.meter.text()}")
 
 

@@ -73,11 +73,11 @@ def translate_to_stdout(
 
     reporter = make_reporter()
     stream = open_live_stdin(reporter) if file == STDIN else None
-    sources, asked = itertools.tee(
+    sources, lines = itertools.tee(
         open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
     )
     ready = stream.is_line_ready if stream is not None else None
-    for number, (found, source) in enumerate(zip(translate(asked, reporter, ready), sources, strict=True), 1):
-        print_hypotheses(number, source, found, config, jsonl)
+    for number, (translations, source) in enumerate(zip(translate(lines, reporter, ready), sources, strict=True), 1):
+        print_hypotheses(number, source, translations, config, jsonl)
         if on_translations is not None:
-            on_translations(source, found)
+            on_translations(source, translations)

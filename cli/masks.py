@@ -30,11 +30,13 @@ def print_mask_fillings(
     for number, line in enumerate(lines, 1):
         fillings = fill_masks(loaded, line, top_k, unit)
         if jsonl:
-            print_json({"source": line, "masks": [[vars(each) for each in candidates] for candidates in fillings]})
+            print_json(
+                {"source": line, "masks": [[vars(candidate) for candidate in candidates] for candidates in fillings]}
+            )
         else:
             rows = (
-                f"{number}\t{mask}\t{each.probability:.6f}\t{each.text.replace(' ', '␣')}\n"
+                f"{number}\t{mask}\t{candidate.probability:.6f}\t{candidate.text.replace(' ', '␣')}\n"
                 for mask, candidates in enumerate(fillings, 1)
-                for each in candidates
+                for candidate in candidates
             )
             print_data("".join(rows), end="")

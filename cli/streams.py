@@ -91,9 +91,9 @@ def print_data(text: str, end: str = "\n") -> None:
 
     Stdout is not flushed: thousands of lines may follow.
     """
-    whole = text + end
-    shown = escape_control_characters(whole) if sys.stdout.isatty() else whole
-    sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))
+    content = text + end
+    printable = escape_control_characters(content) if sys.stdout.isatty() else content
+    sys.stdout.buffer.write(printable.encode("utf-8", "backslashreplace"))
 
 
 def print_json(value: object, indent: int | None = None) -> None:
@@ -101,6 +101,6 @@ def print_json(value: object, indent: int | None = None) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if sys.stdout.isatty():
         text = control_character_pattern().sub(
-            lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text
+            lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text
         )
     print_data(text)

@@ -31,16 +31,16 @@ def rank_zero_stderr() -> Iterator[None]:
     if os.environ.get("LOCAL_RANK", "0") == "0":
         yield
         return
-    said = io.StringIO()
+    buffer = io.StringIO()
     try:
-        with redirect_stderr(said):
+        with redirect_stderr(buffer):
             yield
     except SystemExit as end:
         # Exiting at once could end the first process before it has printed its error.
         if end.code not in (None, 0, StoppedError.exit_code, INTERRUPTED_EXIT_CODE):
             with suppress(KeyboardInterrupt):
                 time.sleep(RANK_ZERO_ERROR_GRACE_SECONDS)
-                if text := said.getvalue().removesuffix("\n"):
+                if text := buffer.getvalue().removesuffix("\n"):
                     print_message(text)
         raise
 

@@ -121,9 +121,9 @@ def neighbour_probability_table(word_vectors: VectorsWithOrigin, center: str, ou
     from tfm.pipeline.words.neighbour_probability import neighbour_probability
 
     assert word_vectors.model is not None
-    found = neighbour_probability(word_vectors.model, center, outside)
+    result = neighbour_probability(word_vectors.model, center, outside)
     columns = ("center", "outside", "dot", "probability", "rank")
-    return TitledTable(f"P({outside} | {center})", columns, [tuple(getattr(found, name) for name in columns)])
+    return TitledTable(f"P({outside} | {center})", columns, [tuple(getattr(result, name) for name in columns)])
 
 
 def concordance_tables(word_vectors: VectorsWithOrigin, word: str, count: int) -> Iterator[TitledTable]:
@@ -131,13 +131,13 @@ def concordance_tables(word_vectors: VectorsWithOrigin, word: str, count: int) -
     from tfm.pipeline.errors import RecipeError
     from tfm.pipeline.words.concordance import count_neighbours, find_occurrences
 
-    found = list(find_occurrences(word_vectors.text_lines, word, word_vectors.context_window))
-    if not found:
+    occurrences = list(find_occurrences(word_vectors.text_lines, word, word_vectors.context_window))
+    if not occurrences:
         raise RecipeError(word_vectors.vectors.unknown_word_message(word))
-    rows = [(each.line, " ".join(each.left), each.word, " ".join(each.right)) for each in found[:count]]
-    yield TitledTable(f"{word}: {len(found):,} in the text", ("line", "before", "word", "after"), [*rows])
-    beside = count_neighbours(found).most_common(count)
-    yield TitledTable(f"beside {word}", ("neighbour", "count"), [*beside])
+    rows = [(each.line, " ".join(each.left), each.word, " ".join(each.right)) for each in occurrences[:count]]
+    yield TitledTable(f"{word}: {len(occurrences):,} in the text", ("line", "before", "word", "after"), [*rows])
+    neighbours = count_neighbours(occurrences).most_common(count)
+    yield TitledTable(f"beside {word}", ("neighbour", "count"), [*neighbours])
 
 
 def wordnet_table(word: str, folder: Path) -> TitledTable:

@@ -88,11 +88,11 @@ def build(
 @torch.no_grad()
 def initialize_uniformly(model: nn.Module, bound: float) -> None:
     """Draw all weights of a network but those of its norms from -bound to bound (Sutskever et al. 2014, sec. 3.4)."""
-    of_norms = {
-        id(each) for module in model.modules() if isinstance(module, NORM_CLASSES) for each in module.parameters()
+    norm_parameter_ids = {
+        id(weight) for module in model.modules() if isinstance(module, NORM_CLASSES) for weight in module.parameters()
     }
     for parameter in model.parameters():
-        if id(parameter) not in of_norms:
+        if id(parameter) not in norm_parameter_ids:
             parameter.uniform_(-bound, bound)
 
 

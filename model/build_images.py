@@ -85,12 +85,12 @@ def build_image_transformer(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts = ModuleFactory(config, compute_dtype)
-    seeing, encoder, decoder = make_image_encoder_factory(parts), config.encoder, config.decoder
+    image_factory, encoder, decoder = make_image_encoder_factory(parts), config.encoder, config.decoder
     table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return EncoderDecoder(
         source_embedding=build_image_embedding(parts, image),
-        encoder=seeing.layers(encoder),
-        encoder_norm=seeing.final_norm(encoder),
+        encoder=image_factory.layers(encoder),
+        encoder_norm=image_factory.final_norm(encoder),
         target_embedding=parts.embedding(table, decoder),
         decoder=parts.decoder_layers(),
         decoder_norm=parts.final_norm(decoder),
@@ -114,12 +114,12 @@ def build_image_classifier(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts, stack = ModuleFactory(config, compute_dtype), config.encoder
-    seeing = make_image_encoder_factory(parts)
+    image_factory = make_image_encoder_factory(parts)
     return EncoderOnly(
         begin=keep_source,
         embedding=build_image_embedding(parts, image),
-        encoder=seeing.layers(stack),
-        encoder_norm=seeing.final_norm(stack),
+        encoder=image_factory.layers(stack),
+        encoder_norm=image_factory.final_norm(stack),
         head=SentenceHead(POOLINGS[config.pooling], Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)),
         output=parts.output_linear(stack.dim, target_vocab),
         dropout_rng=parts.dropout_rng,
@@ -139,9 +139,9 @@ def build_image_recurrent(
         target_vocab: number of pieces of the target vocabulary, or of labels.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    seeing = make_image_encoder_factory(ModuleFactory(config, compute_dtype))
+    image_factory = make_image_encoder_factory(ModuleFactory(config, compute_dtype))
     return build_model_with_recurrent_decoder(
-        config, seeing, lambda: build_image_embedding(seeing, image), target_vocab
+        config, image_factory, lambda: build_image_embedding(image_factory, image), target_vocab
     )
 
 

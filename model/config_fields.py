@@ -259,8 +259,8 @@ class ModelFields(BaseModel):
         if self.task == "span_corruption":  # one text, read with gaps and written where they are
             return f'task = "{self.task}"'
         if len(self.embedded_sides) == 1:
-            both = self.architecture == "decoder_only" and self.task == "translation"
-            return f'architecture = "{self.architecture}"' if both else None
+            reads_both_sides = self.architecture == "decoder_only" and self.task == "translation"
+            return f'architecture = "{self.architecture}"' if reads_both_sides else None
         return f'tie = "{self.tie}"' if self.tie in ("embeddings", "all") else None
 
     @property
@@ -283,8 +283,8 @@ class ModelFields(BaseModel):
 
     def stack_mixing(self, side: str) -> MixingName:
         """The layer that mixes positions in a stack: its own, or that of the model."""
-        own: MixingName | None = getattr(self, side).mixing
-        return own or self.mixing
+        stack_mixing: MixingName | None = getattr(self, side).mixing
+        return stack_mixing or self.mixing
 
     @property
     def text_stacks(self) -> tuple[str, ...]:
@@ -301,8 +301,8 @@ class ModelFields(BaseModel):
     @property
     def pretrained_vector_sides(self) -> tuple[str, ...]:
         """The sides whose embedding starts from word vectors."""
-        given = {"source": self.source_vectors, "target": self.target_vectors}
-        return tuple(side for side, vectors in given.items() if vectors is not None)
+        vector_files = {"source": self.source_vectors, "target": self.target_vectors}
+        return tuple(side for side, vectors in vector_files.items() if vectors is not None)
 
     @property
     def frozen_vector_sides(self) -> tuple[str, ...]:

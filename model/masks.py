@@ -26,8 +26,8 @@ class Mask:
     allowed: Tensor | None = None
     flat: tuple[FlatLayout, FlatLayout] | None = None
     window: int | None = None
-    _written: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict, repr=False)
-    _derived: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, repr=False)
+    _biases: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict, repr=False)
+    _window_masks: "dict[tuple[int, ...], Mask]" = field(default_factory=dict, repr=False)
 
     @property
     def needs_explicit_attention(self) -> bool:
@@ -48,15 +48,15 @@ class Mask:
         if self.needs_explicit_attention and self.allowed is None:
             return None
         key = num_queries, num_keys, like.dtype
-        if key not in self._written:
+        if key not in self._biases:
             allowed = self.allowed
             if self.flat is not None:
                 queries, keys = self.flat
                 allowed = (queries.sentence[:, None] == keys.sentence)[None, None]
             if self.window is not None:
-                after = _key_distances(num_queries, num_keys, like.device)
-                in_window = after.abs() <= self.window
-                allowed = in_window if allowed is None else (in_window & allowed) | (after == 0)
+                distances = _key_distances(num_queries, num_keys, like.device)
+                in_window = distances.abs() <= self.window
+                allowed = in_window if allowed is None else (in_window & allowed) | (distances == 0)
             if self.causal:
                 causal = torch.ones(num_queries, num_keys, dtype=torch.bool, device=like.device).tril(-self.strict)
                 allowed = causal if allowed is None else causal & allowed
@@ -64,14 +64,14 @@ class Mask:
                 assert allowed is not None  # a strict mask is causal
                 allowed = _let_empty_rows_attend_to_self(allowed, _key_distances(num_queries, num_keys, like.device))
             assert allowed is not None  # so says the first line
-            self._written[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
-        return self._written[key]
+            self._biases[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
+        return self._biases[key]
 
     def restrict_to_window(self, window: int) -> "Mask":
         """Return the same mask of self-attention, where no query sees farther than `window` positions."""
-        if (window,) not in self._derived:
-            self._derived[window,] = Mask(self.causal, self.allowed, self.flat, window, strict=self.strict)
-        return self._derived[window,]
+        if (window,) not in self._window_masks:
+            self._window_masks[window,] = Mask(self.causal, self.allowed, self.flat, window, strict=self.strict)
+        return self._window_masks[window,]
 
     def blocked_window_mask(
         self, size: int, blocks_per_window: int, batch: int, length: int, device: torch.device
@@ -86,19 +86,19 @@ class Mask:
             device: device of the mask.
         """
         assert self.window is not None
-        if (size, batch, length) not in self._derived:
+        if (size, batch, length) not in self._window_masks:
             num_blocks = -(-length // size)
-            real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
-            real = F.pad(real, (size, (num_blocks + blocks_per_window - 2) * size - length)).unfold(
+            is_real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
+            is_real = F.pad(is_real, (size, (num_blocks + blocks_per_window - 2) * size - length)).unfold(
                 1, blocks_per_window * size, size
             )
-            after = _key_distances(size, blocks_per_window * size, device) - size
-            in_window = (after.abs() <= self.window) & (after <= -self.strict if self.causal else True)
-            allowed = in_window & real.unsqueeze(2)
-            allowed = _let_empty_rows_attend_to_self(allowed, after) if self.strict else allowed | (after == 0)
+            distances = _key_distances(size, blocks_per_window * size, device) - size
+            in_window = (distances.abs() <= self.window) & (distances <= -self.strict if self.causal else True)
+            allowed = in_window & is_real.unsqueeze(2)
+            allowed = _let_empty_rows_attend_to_self(allowed, distances) if self.strict else allowed | (distances == 0)
             allowed = allowed.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
-            self._derived[size, batch, length] = Mask(allowed=allowed)
-        return self._derived[size, batch, length]
+            self._window_masks[size, batch, length] = Mask(allowed=allowed)
+        return self._window_masks[size, batch, length]
 
 
 def _key_distances(num_queries: int, num_keys: int, device: torch.device) -> Tensor:

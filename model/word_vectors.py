@@ -101,15 +101,15 @@ def neighbour_pairs(sentence: Tensor, window_sizes: Tensor, window: int) -> tupl
         window_sizes: (N,), from 1 to `window`.
         window: the largest reach.
     """
-    places = torch.arange(len(sentence), device=sentence.device)
-    centres, neighbours = [places[:0]], [places[:0]]
+    positions = torch.arange(len(sentence), device=sentence.device)
+    centres, neighbours = [positions[:0]], [positions[:0]]
     for distance in range(1, min(window, len(sentence) - 1) + 1):
-        left, right = places[:-distance], places[distance:]
-        together = sentence[:-distance] == sentence[distance:]
+        left, right = positions[:-distance], positions[distance:]
+        is_same_sentence = sentence[:-distance] == sentence[distance:]
         for centre, neighbour in ((left, right), (right, left)):
-            reached = together & (window_sizes[centre] >= distance)
-            centres.append(centre[reached])
-            neighbours.append(neighbour[reached])
+            is_reached = is_same_sentence & (window_sizes[centre] >= distance)
+            centres.append(centre[is_reached])
+            neighbours.append(neighbour[is_reached])
     return torch.cat(centres), torch.cat(neighbours)
 
 

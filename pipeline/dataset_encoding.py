@@ -65,20 +65,20 @@ def encode_split(
     )
     # names that are unknown have a warning of their own
     unwritable = None if training or tokenizers[1].label_kind is not None else UnwritableCharacterCounts(tokenizers[1])
-    dropped = sieve.dropped if sieve else {}
-    count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
+    dropped_counts = sieve.dropped if sieve else {}
+    count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped_counts, unwritable=unwritable)
     is_test = name not in ("train", "valid")
     with write_split_files(
         folder, training=training, words=tokenizers[1].label_kind == "tags", images=data.images
-    ) as written:
+    ) as writer:
         for corpus in flatten_portions(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
-            refused = written.num_rejected_captions
+            num_rejected_before = writer.num_rejected_captions
             for chunk in _encode_chunks(
                 corpus,
                 data,
                 tokenizers,
-                written.images,
+                writer.images,
                 is_test=is_test,
                 drop_refused_images=sieve is not None,
                 cluster=cluster,
@@ -95,14 +95,14 @@ def encode_split(
                 count.add(chunk)
                 if empty_text_counter is not None:
                     empty_text_counter.add(chunk, corpus)
-                written.write(chunk, weight=corpus.weight if training else None)
-            count.corpora[-1].read += written.num_rejected_captions - refused
-        count.images = written.image_report()
-        if written.num_rejected_captions:
-            count.dropped["image refused"] = written.num_rejected_captions
+                writer.write(chunk, weight=corpus.weight if training else None)
+            count.corpora[-1].read += writer.num_rejected_captions - num_rejected_before
+        count.images = writer.image_report()
+        if writer.num_rejected_captions:
+            count.dropped["image refused"] = writer.num_rejected_captions
         if not count.rows:
-            why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
-            raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
+            reasons = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
+            raise DataError(f"no pair is left in the {name} split; dropped: {reasons or 'none'}; see data.limits")
     return count
 
 
@@ -118,9 +118,9 @@ def _encode_chunks(
 ) -> Iterator[ExampleChunk]:
     """The examples of a corpus, encoded. drop_refused_images: leave out images that are refused."""
     if image_writer is not None:
-        found = read_images(corpus, read_rows, online=data.online, on_skipped=image_writer.report.add_skipped)
+        images = read_images(corpus, read_rows, online=data.online, on_skipped=image_writer.report.add_skipped)
         yield from encode_images(
-            image_writer.decode_images(found, drop_invalid=drop_refused_images), tokenizers[1], multi_reference=is_test
+            image_writer.decode_images(images, drop_invalid=drop_refused_images), tokenizers[1], multi_reference=is_test
         )
         return
     corpus = with_lists_of(corpus, tokenizers[1].label_kind)

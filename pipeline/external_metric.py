@@ -49,11 +49,11 @@ class ExternalMetric(BaseModel):
 
 def check_metric_names_unique(metrics: Sequence[ExternalMetric], reserved: Sequence[str]) -> None:
     """Raise ValueError where two metrics have one name, or one has a name that is taken; case makes no difference."""
-    seen = {name.casefold() for name in reserved}
+    names = {name.casefold() for name in reserved}
     for metric in metrics:
-        if (name := metric.name.casefold()) in seen:
+        if (name := metric.name.casefold()) in names:
             raise ValueError(f'external: there is another metric of the name "{metric.name}"; choose a name of its own')
-        seen.add(name)
+        names.add(name)
 
 
 def missing_command_warnings(metrics: Sequence[ExternalMetric]) -> list[str]:

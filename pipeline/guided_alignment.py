@@ -23,7 +23,7 @@ def guided_alignment_problem(training: TrainingConfig, model: ModelConfig) -> st
         )
     if guide.layer is not None and guide.layer > model.decoder.layers:
         return f"training.guided_alignment.layer = {guide.layer}: the decoder has layers 1 to {model.decoder.layers}"
-    others = {
+    conflicts = {
         "model.canine": (model.canine is not None, "its encoder has no row for each piece of the source"),
         "model.vision": (model.vision is not None, "an image has no words"),
         "model.languages": (model.languages != "source", "tokens of languages move the pieces"),
@@ -34,7 +34,7 @@ def guided_alignment_problem(training: TrainingConfig, model: ModelConfig) -> st
         "training.unigram_alpha": (training.unigram_alpha is not None, "links are between the pieces of the dataset"),
         "training.lora": (training.lora is not None, "the head itself would not be trained"),
     }
-    for key, (given, reason) in others.items():
-        if given:
+    for key, (is_set, reason) in conflicts.items():
+        if is_set:
             return f"training.guided_alignment: {key} does not go with it, because {reason}: remove one of them"
     return None

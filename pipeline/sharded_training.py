@@ -28,14 +28,14 @@ def muon_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
     """
     if training.optimizer.name != "muon":
         return None
-    why = 'training.optimizer.name = "muon" is for matrices between hidden features, and'
+    reason = 'training.optimizer.name = "muon" is for matrices between hidden features, and'
     if model.architecture in ("skip_gram", "cbow"):
-        return f'{why} architecture = "{model.architecture}" has none: take "adam"'
-    alone = model.mixings == {"attention"} and model.feed_forward == "none"
-    bare = alone and not model.attention_projections and not model.output_projection
+        return f'{reason} architecture = "{model.architecture}" has none: take "adam"'
+    has_attention_only = model.mixings == {"attention"} and model.feed_forward == "none"
+    has_no_matrix = has_attention_only and not model.attention_projections and not model.output_projection
     has_others = model.vision or model.canine or model.head_transform or model.has_pooler
-    if bare and model.architecture in LAYERED_ARCHITECTURES and model.embedding_dim is None and not has_others:
-        return f'{why} this model has none, as its projections and feed-forward layers are taken away: take "adam"'
+    if has_no_matrix and model.architecture in LAYERED_ARCHITECTURES and model.embedding_dim is None and not has_others:
+        return f'{reason} this model has none, as its projections and feed-forward layers are taken away: take "adam"'
     return None
 
 
@@ -54,7 +54,7 @@ def sharding_problem(training: TrainingConfig, model: ModelConfig) -> str | None
     if training.optimizer.name == "muon":
         return f'{setting}: muon needs whole matrices, of which a process has some rows: take "adam"'
     parts = "processes may read their batches in more parts"
-    others = {
+    conflicts = {
         "model.adaptive": (model.has_adaptive_tails, "a process whose batch has no rare word has no gradient of it"),
         "model.dropout.depth": (bool(model.dropout.depth), "processes would leave out different layers"),
         "training.r_drop": (training.r_drop is not None, "a gathered layer is for one pass"),
@@ -62,7 +62,7 @@ def sharding_problem(training: TrainingConfig, model: ModelConfig) -> str | None
         "training.unigram_alpha": (training.unigram_alpha is not None, parts),
         'training.batch_tokens = "auto"': (training.batch_tokens == "auto", "the search tries the whole model"),
     }
-    for key, (given, reason) in others.items():
-        if given:
+    for key, (is_set, reason) in conflicts.items():
+        if is_set:
             return f"{setting}: {key} does not go with it, because {reason}: remove one of them"
     return None

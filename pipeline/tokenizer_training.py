@@ -36,13 +36,13 @@ def train_tokenizers(
     reporter: Reporter,
 ) -> dict[str, Tokenizer]:
     """Learn one tokenizer a side; the only one learns from every text of a row. A given one learns nothing."""
-    of_columns = list(trainers.values())
+    column_trainers = list(trainers.values())
     with reporter.bar("reading text", None, "lines") as bar:
         for rows, languages in corpora:
             for batch in chunk_rows(rows, TEXTS_PER_BATCH):
                 for row in batch:
                     for number, text in enumerate(row):
-                        of_columns[number % len(of_columns)].add(text, languages[number])
+                        column_trainers[number % len(column_trainers)].add(text, languages[number])
                 bar.advance(len(batch))
     tokenizers = {}
     for side, trainer in trainers.items():
@@ -51,10 +51,10 @@ def train_tokenizers(
             continue
         with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
             tokenizers[side] = run_with_elapsed_time(trainer.learn, bar)
-        new, least = (
+        new, initial_size = (
             ("new ", trainer.old.vocab_size) if isinstance(trainer, GrowthTrainer) else ("", len(SPECIAL_TOKENS))
         )
-        if tokenizers[side].vocab_size == least:
+        if tokenizers[side].vocab_size == initial_size:
             raise DataError(
                 f"there is nothing to learn a tokenizer from: no text, or no {new}piece of it occurs "
                 f"tokenizer.min_frequency = {format_count(min_frequency, 'time')} ({side} side)"
@@ -64,8 +64,8 @@ def train_tokenizers(
 
 def reserve_control_tokens(config: TokenizerConfig, count: int) -> TokenizerConfig:
     """The config for the pieces alone, where the tokens of languages, and tags, count among them."""
-    least = len(SPECIAL_TOKENS) + 4 + config.sentinels
-    return config.model_copy(update={"vocab_size": max(config.vocab_size - count, least)})
+    minimum = len(SPECIAL_TOKENS) + 4 + config.sentinels
+    return config.model_copy(update={"vocab_size": max(config.vocab_size - count, minimum)})
 
 
 def make_trainers(
@@ -88,11 +88,11 @@ def _make_trainer(
     grow.
     """
     if is_first and config.file is not None and config.grow is not None:
-        place = Path(config.file)
+        path = Path(config.file)
         try:
             return GrowthTrainer(load_foreign_tokenizer(config).tokenizer, config.grow, config.min_frequency)
         except ValueError as error:
-            raise DataError(str(error), file=place) from error
+            raise DataError(str(error), file=path) from error
     if side == "target" and config.label_kind is not None:
         return LabelTrainer(config.label_kind)
     return TokenizerTrainer({"source": config.source_config, "target": config.target_config}.get(side, config))

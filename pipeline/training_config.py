@@ -214,10 +214,10 @@ class TrainingConfig(BaseModel):
         labels.
         """
         metric = self.early_stopping.metric
-        wanted: list[ValidationScoreName] = ["bleu"] if self.validation.bleu and not labels else []
-        wanted += self.validation.metrics or ()
-        wanted += [each for each in get_args(ValidationScoreName) if each == metric]
-        return tuple(dict.fromkeys(wanted))
+        names: list[ValidationScoreName] = ["bleu"] if self.validation.bleu and not labels else []
+        names += self.validation.metrics or ()
+        names += [each for each in get_args(ValidationScoreName) if each == metric]
+        return tuple(dict.fromkeys(names))
 
     def accumulation_steps_at(self, step: int) -> int:
         """Return the number of batches of each process that update number `step` takes."""
@@ -248,17 +248,17 @@ class TrainingConfig(BaseModel):
             key: the key by which the model has it.
             num_processes: number of processes of the training.
         """
-        why = f'{key} = "batch" computes its statistics over all rows of an update'
+        problem = f'{key} = "batch" computes its statistics over all rows of an update'
         if self.accumulate > 1:
-            return f"{why}, at once: training.accumulate must be 1, not {self.accumulate}"
+            return f"{problem}, at once: training.accumulate must be 1, not {self.accumulate}"
         if self.batch_growth is not None:
-            return f"{why}, at once: remove training.batch_growth, by which an update takes several batches"
+            return f"{problem}, at once: remove training.batch_growth, by which an update takes several batches"
         if num_processes > 1:
-            return f"{why}: it needs one process, not {num_processes}"
+            return f"{problem}: it needs one process, not {num_processes}"
         if self.r_drop is not None:
-            return f"{why}, once: with training.r_drop a batch is read twice"
+            return f"{problem}, once: with training.r_drop a batch is read twice"
         if self.layout == "flat":
-            return f'{why} and no others: training.layout = "flat" adds filler rows'
+            return f'{problem} and no others: training.layout = "flat" adds filler rows'
         if self.bpe_dropout is not None or self.unigram_alpha is not None:
-            return f"{why}, at once: with training.bpe_dropout or unigram_alpha a batch may be read in parts"
+            return f"{problem}, at once: with training.bpe_dropout or unigram_alpha a batch may be read in parts"
         return None

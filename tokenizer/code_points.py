@@ -53,10 +53,10 @@ class CodePoints(Tokenizer):
             document = json.loads(file.read_text("utf-8"))
             if document["model"]["type"] != MODEL_TYPE:
                 raise ValueError(f"its model is not {MODEL_TYPE}")
-            named = document["model"]["languages"]
-            if not is_language_list(named):
+            languages = document["model"]["languages"]
+            if not is_language_list(languages):
                 raise ValueError("its languages are not codes of ISO 639-3, each once")
-            return cls(_parse_normalizer(document["normalizer"]), named)
+            return cls(_parse_normalizer(document["normalizer"]), languages)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{file}: is not a tokenizer of code points ({' '.join(str(error).split()):.200})"
@@ -64,9 +64,13 @@ class CodePoints(Tokenizer):
 
     def save(self, file: Path) -> None:
         """Write the tokenizer; the same tokenizer always gives the same bytes."""
-        whole = json.loads(self._backend.to_str())
+        backend_document = json.loads(self._backend.to_str())
         model = {"type": MODEL_TYPE, "languages": list(self._languages)}
-        document = {"version": whole["version"], "normalizer": whole["normalizer"], "model": model}
+        document = {
+            "version": backend_document["version"],
+            "normalizer": backend_document["normalizer"],
+            "model": model,
+        }
         file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -76,7 +80,7 @@ class CodePoints(Tokenizer):
 
     def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the place of its character and the place after it."""
-        return [(number, place, place + 1) for place, number in enumerate(_code_points(text).tolist())]
+        return [(number, position, position + 1) for position, number in enumerate(_code_points(text).tolist())]
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's."""
@@ -84,9 +88,9 @@ class CodePoints(Tokenizer):
         lengths = np.fromiter(map(len, normalized), np.int64, len(normalized))
         ids = _code_points("".join(normalized))
         if self._prefix_ids:
-            filled = lengths > 0
-            ids = np.insert(ids, (np.cumsum(lengths) - lengths)[filled], self._prefix_ids[0])
-            lengths = lengths + filled
+            is_nonempty = lengths > 0
+            ids = np.insert(ids, (np.cumsum(lengths) - lengths)[is_nonempty], self._prefix_ids[0])
+            lengths = lengths + is_nonempty
         return ids, lengths
 
     def encode_words(self, texts: Sequence[str]) -> list[TokenIdsByWord]:
@@ -94,10 +98,10 @@ class CodePoints(Tokenizer):
         return [
             [
                 _code_points(normalized).tolist() or [UNK_ID]
-                for place, word in enumerate(word.replace(SPACE_WITHIN_WORD, " ") for word in split_words(text))
+                for index, word in enumerate(word.replace(SPACE_WITHIN_WORD, " ") for word in split_words(text))
                 for normalized in [
                     self._normalizer_of_continued_text(f" {replace_surrogates(word)}")
-                    if place
+                    if index
                     else self.normalize(word)
                 ]
             ]
@@ -183,16 +187,16 @@ def _code_points(normalized: str) -> NDArray[np.int32]:
 
 def _parse_normalizer(normalizer_json: object) -> Normalizer:
     """A normalizer as tokenizer.json has it. Raises ValueError if it is none."""
-    whole = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
+    backend_document = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
     try:
-        found: Normalizer | None = tokenizers.Tokenizer.from_str(
-            json.dumps({**whole, "normalizer": normalizer_json})
+        normalizer: Normalizer | None = tokenizers.Tokenizer.from_str(
+            json.dumps({**backend_document, "normalizer": normalizer_json})
         ).normalizer
     except Exception as error:  # `tokenizers` raises a bare one
         raise ValueError(str(error)) from error
-    if found is None:
+    if normalizer is None:
         raise ValueError("it has no normalizer")
-    return found
+    return normalizer
 
 
 def load_tokenizer(file: Path) -> Tokenizer:

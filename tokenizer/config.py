@@ -125,18 +125,18 @@ class TokenizerConfig(BaseModel):
         if self.file is None and self.grow is not None:
             raise ValueError("`grow` adds pieces to those of a tokenizer that there is: name its `file`")
         if self.file is None:
-            if idle := [name for name in FOREIGN_KEYS if getattr(self, name) is not None]:
+            if unused_keys := [name for name in FOREIGN_KEYS if getattr(self, name) is not None]:
                 raise ValueError(
-                    f"{', '.join(idle)}: only for a tokenizer that is taken. Name its `file`, or remove the key"
+                    f"{', '.join(unused_keys)}: only for a tokenizer that is taken. Name its `file`, or remove the key"
                 )
             return self
         if self.source_from is not None:
             raise ValueError("`file` and `source_from` both name the tokenizer of the source: remove one")
-        used = GROWTH_KEYS if self.grow is not None else ()
-        idle = [name for name in LEARNING_KEYS if name in self.model_fields_set and name not in used]
-        if self.shared and idle:
-            why = "is used unchanged, and nothing is learned" if self.grow is None else "says how it is learned"
-            raise ValueError(f"`file` {why}: remove {', '.join(idle)}")
+        growth_keys = GROWTH_KEYS if self.grow is not None else ()
+        unused_keys = [name for name in LEARNING_KEYS if name in self.model_fields_set and name not in growth_keys]
+        if self.shared and unused_keys:
+            reason = "is used unchanged, and nothing is learned" if self.grow is None else "says how it is learned"
+            raise ValueError(f"`file` {reason}: remove {', '.join(unused_keys)}")
         return self
 
     @model_validator(mode="after")
@@ -165,16 +165,16 @@ class TokenizerConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_side_normalization(self) -> "TokenizerConfig":
-        taken = next((name for name in ("file", "source_from") if getattr(self, name) is not None), None)
-        idle = [name for name in SOURCE_KEYS if getattr(self, name) is not None]
-        if taken is not None and idle:
+        key = next((name for name in ("file", "source_from") if getattr(self, name) is not None), None)
+        unused_keys = [name for name in SOURCE_KEYS if getattr(self, name) is not None]
+        if key is not None and unused_keys:
             raise ValueError(
-                f"`{taken}` has the source's tokenizer, with its own normalisation: remove {', '.join(idle)}"
+                f"`{key}` has the source's tokenizer, with its own normalisation: remove {', '.join(unused_keys)}"
             )
-        idle = [name for name in TARGET_KEYS if getattr(self, name) is not None]
-        if self.label_kind is not None and idle:
+        unused_keys = [name for name in TARGET_KEYS if getattr(self, name) is not None]
+        if self.label_kind is not None and unused_keys:
             raise ValueError(
-                f'target_kind = "{self.label_kind}" is of names, never normalised: remove {", ".join(idle)}'
+                f'target_kind = "{self.label_kind}" is of names, never normalised: remove {", ".join(unused_keys)}'
             )
         return self
 
@@ -185,8 +185,10 @@ class TokenizerConfig(BaseModel):
         if not languages:
             return "tokenizer.clusters needs the language of each text: source_language and target_language of corpora"
         if self.clusters > len(languages):
-            has = ", ".join(sorted(languages))
-            return f"tokenizer.clusters = {self.clusters} is more than the {len(languages)} languages there are: {has}"
+            names = ", ".join(sorted(languages))
+            return (
+                f"tokenizer.clusters = {self.clusters} is more than the {len(languages)} languages there are: {names}"
+            )
         return None
 
     @property
@@ -201,8 +203,8 @@ class TokenizerConfig(BaseModel):
 
     def _side_config(self, normalization: Normalization | None, lowercase: bool | None, kind: str) -> "TokenizerConfig":
         """The config with the settings of a side, where it has its own."""
-        own = {"kind": kind, "normalization": normalization, "lowercase": lowercase}
-        return self.model_copy(update={name: value for name, value in own.items() if value is not None})
+        side_settings = {"kind": kind, "normalization": normalization, "lowercase": lowercase}
+        return self.model_copy(update={name: value for name, value in side_settings.items() if value is not None})
 
     @property
     def label_kind(self) -> LabelKind | None:

@@ -34,8 +34,8 @@ def split_words(text: str) -> list[str]:
 
 def split_label_names(text: str, kind: LabelKind) -> list[str]:
     """The names in a text: one label at most, or its tags."""
-    whole = text.strip(WHITE_SPACE)
-    return split_words(text) if kind == "tags" else [whole] if whole else []
+    label = text.strip(WHITE_SPACE)
+    return split_words(text) if kind == "tags" else [label] if label else []
 
 
 def find_label_kind(backend: tokenizers.Tokenizer) -> LabelKind | None:
@@ -43,5 +43,5 @@ def find_label_kind(backend: tokenizers.Tokenizer) -> LabelKind | None:
     document: dict[str, Any] = json.loads(backend.to_str())
     if document["model"]["type"] != "WordLevel":
         return None
-    spelled = {kind: json.loads(each.__getstate__()) for kind, each in NORMALIZERS.items()}
-    return next((kind for kind, each in spelled.items() if each == document["normalizer"]), None)
+    normalizer_jsons = {kind: json.loads(each.__getstate__()) for kind, each in NORMALIZERS.items()}
+    return next((kind for kind, each in normalizer_jsons.items() if each == document["normalizer"]), None)

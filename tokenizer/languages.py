@@ -55,10 +55,10 @@ def is_language_token(token: str) -> bool:
 
 
 def _language_token_ids(backend: tokenizers.Tokenizer, token_pattern: str) -> dict[str, int]:
-    added = sorted(backend.get_added_tokens_decoder().items())
-    of_languages = re.compile(token_pattern)
-    found = ((number, token.content) for number, token in added if token.special)
-    return {content.strip("<>_"): number for number, content in found if of_languages.fullmatch(content)}
+    added_tokens = sorted(backend.get_added_tokens_decoder().items())
+    pattern = re.compile(token_pattern)
+    tokens = ((number, token.content) for number, token in added_tokens if token.special)
+    return {content.strip("<>_"): number for number, content in tokens if pattern.fullmatch(content)}
 
 
 # Codes

@@ -53,8 +53,8 @@ def learn_wordpiece(words: WordCounts, config: TokenizerConfig) -> Model:
     alphabet = frequent_characters(words, (config.vocab_size - len(SPECIAL_TOKENS)) // 2, config.min_frequency)
     continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
     learn = _learn_wordpiece_by_frequency if config.criterion == "frequency" else _learn_wordpiece_by_score
-    learned = learn(_split_at_unknown_characters(words, alphabet), alphabet, continuing, config)
-    vocab = _assign_ids([*alphabet, *continuing, *learned])
+    pieces = learn(_split_at_unknown_characters(words, alphabet), alphabet, continuing, config)
+    vocab = _assign_ids([*alphabet, *continuing, *pieces])
     return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARACTERS)
 
 
@@ -71,8 +71,8 @@ def _learn_wordpiece_by_frequency(
         continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
     )
-    made = _train_backend(models.WordPiece(unk_token=UNK), trainer, words.items())
-    return sorted(made["vocab"], key=made["vocab"].__getitem__)
+    model = _train_backend(models.WordPiece(unk_token=UNK), trainer, words.items())
+    return sorted(model["vocab"], key=model["vocab"].__getitem__)
 
 
 def _learn_wordpiece_by_score(
@@ -84,20 +84,20 @@ def _learn_wordpiece_by_score(
     nearly every word, and by a ratio what stands beside it would never score.
     """
     room = config.vocab_size - len(SPECIAL_TOKENS) - len(alphabet) - len(continuations)
-    seen: Counter[str] = Counter()
+    begin_counts: Counter[str] = Counter()
     for word, count in words.items():
         if word[0] == " " and len(word) > 1:
-            seen[word[:2]] += count
-    begins = sorted(most_frequent_strings(seen, room, config.min_frequency))
-    counted = PieceCounts({_split_word(word, begins): count for word, count in words.items()})
-    found = dict.fromkeys(begins)
+            begin_counts[word[:2]] += count
+    initial_pieces = sorted(most_frequent_strings(begin_counts, room, config.min_frequency))
+    counts = PieceCounts({_split_word(word, initial_pieces): count for word, count in words.items()})
+    pieces = dict.fromkeys(initial_pieces)
     if config.criterion == "likelihood":
-        joins = best_merges_by_likelihood(counted, config.min_frequency, config.min_gain)
+        joins = best_merges_by_likelihood(counts, config.min_frequency, config.min_gain)
     else:
-        joins = best_merges_by_ratio(counted, config.min_frequency, config.min_score)
-    while len(found) < room and (piece := next(joins, None)) is not None:
-        found[piece] = None
-    return list(found)
+        joins = best_merges_by_ratio(counts, config.min_frequency, config.min_score)
+    while len(pieces) < room and (piece := next(joins, None)) is not None:
+        pieces[piece] = None
+    return list(pieces)
 
 
 def _split_word(word: str, word_starts: Collection[str]) -> tuple[str, ...]:
@@ -137,15 +137,17 @@ def learn_unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> di
         max_piece_length=MAX_PIECE_CHARACTERS,
         show_progress=False,
     )
-    trained = _train_backend(models.Unigram(), trainer, _mark_word_ends(words))["vocab"]
-    made = _reassign_restored_letter_scores({piece: round(score, SCORE_DECIMALS) for piece, score in trained})
-    longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIAL_TOKENS}
-    seen = _count_substring_occurrences(words, longer)
-    ranked = sorted(made, key=lambda piece: (-made[piece], piece))
-    enough = [piece for piece in ranked if piece in longer and seen[piece] >= min_frequency]
+    trained_vocab = _train_backend(models.Unigram(), trainer, _mark_word_ends(words))["vocab"]
+    scores_by_piece = _reassign_restored_letter_scores(
+        {piece: round(score, SCORE_DECIMALS) for piece, score in trained_vocab}
+    )
+    longer = {piece for piece in scores_by_piece if len(piece) > 1 and piece not in SPECIAL_TOKENS}
+    occurrences = _count_substring_occurrences(words, longer)
+    ranked = sorted(scores_by_piece, key=lambda piece: (-scores_by_piece[piece], piece))
+    frequent = [piece for piece in ranked if piece in longer and occurrences[piece] >= min_frequency]
     # The trainer keeps to the size it is given only roughly.
-    kept = {*alphabet, *enough[: size - len(alphabet)]}
-    return {piece: made[piece] for piece in ranked if piece in kept}
+    chosen = {*alphabet, *frequent[: size - len(alphabet)]}
+    return {piece: scores_by_piece[piece] for piece in ranked if piece in chosen}
 
 
 def _reassign_restored_letter_scores(piece_scores: Mapping[str, float]) -> dict[str, float]:
@@ -169,8 +171,8 @@ def learn_char(words: WordCounts, config: TokenizerConfig) -> Model:
 
 def learn_word(words: WordCounts, config: TokenizerConfig) -> Model:
     """One piece a word, the most frequent first. Words longer than MAX_WORD_CHARACTERS are not learned."""
-    short = {word: count for word, count in words.items() if len(word) <= MAX_WORD_CHARACTERS}
-    frequent = most_frequent_strings(short, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
+    short_words = {word: count for word, count in words.items() if len(word) <= MAX_WORD_CHARACTERS}
+    frequent = most_frequent_strings(short_words, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
     return models.WordLevel(_assign_ids(frequent), unk_token=UNK)
 
 
@@ -183,8 +185,8 @@ def _learn_merges(words: WordCounts, alphabet: list[str], config: TokenizerConfi
         initial_alphabet=alphabet,
         show_progress=False,
     )
-    made = _train_backend(models.BPE(), trainer, words.items())
-    merges = [(left, right) for left, right in made["merges"]]
+    model = _train_backend(models.BPE(), trainer, words.items())
+    merges = [(left, right) for left, right in model["merges"]]
     vocab = _assign_ids([*alphabet, *(left + right for left, right in merges)])
     return models.BPE(vocab, merges, unk_token=UNK)
 
@@ -196,14 +198,14 @@ def _train_backend(model: Model, trainer: Trainer, words: Iterable[tuple[str, in
     learner = Tokenizer(model)
     learner.pre_tokenizer = pre_tokenizers.CharDelimiterSplit("\n")
     learner.train_from_iterator(_repeat_words(words), trainer)
-    made: dict[str, Any] = json.loads(learner.to_str())["model"]
-    return made
+    model_json: dict[str, Any] = json.loads(learner.to_str())["model"]
+    return model_json
 
 
 def _repeat_words(words: Iterable[tuple[str, int]], chunk_size: int = 1000) -> Iterator[str]:
     for word, count in words:
-        whole, rest = divmod(count, chunk_size)
-        yield from ["\n".join([word] * chunk_size)] * whole
+        num_chunks, rest = divmod(count, chunk_size)
+        yield from ["\n".join([word] * chunk_size)] * num_chunks
         if rest:
             yield "\n".join([word] * rest)
 
@@ -228,11 +230,11 @@ def frequent_characters(words: WordCounts, size: int, min_frequency: int) -> lis
         size: the most characters.
         min_frequency: the least number of occurrences of a character.
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:
-            seen[character] += count
-    return sorted(most_frequent_strings(seen, size, min_frequency))
+            counts[character] += count
+    return sorted(most_frequent_strings(counts, size, min_frequency))
 
 
 def most_frequent_strings(counts: Mapping[str, int], size: int | None, min_frequency: int) -> list[str]:
@@ -243,8 +245,8 @@ def most_frequent_strings(counts: Mapping[str, int], size: int | None, min_frequ
         size: the most strings; None: all.
         min_frequency: the least number of times.
     """
-    enough = [each for each, count in counts.items() if count >= min_frequency]
-    return sorted(enough, key=lambda each: (-counts[each], each))[:size]
+    frequent = [each for each, count in counts.items() if count >= min_frequency]
+    return sorted(frequent, key=lambda each: (-counts[each], each))[:size]
 
 
 def _split_at_unknown_characters(words: WordCounts, letters: Iterable[str]) -> Counter[str]:
@@ -255,21 +257,21 @@ def _split_at_unknown_characters(words: WordCounts, letters: Iterable[str]) -> C
         if len(word) <= MAX_WORD_CHARACTERS and alphabet.issuperset(word):
             parts[word] += count
         else:
-            for inside, run in groupby(word, alphabet.__contains__):
-                while inside and (part := "".join(islice(run, MAX_WORD_CHARACTERS))):
+            for is_known, run in groupby(word, alphabet.__contains__):
+                while is_known and (part := "".join(islice(run, MAX_WORD_CHARACTERS))):
                     parts[part] += count
     return parts
 
 
 def _count_substring_occurrences(words: WordCounts, pieces: set[str]) -> Counter[str]:
     """Count the occurrences of each of the pieces in the words."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for word, count in words.items():
         for start in range(len(word)):
             for end in range(start + 2, min(start + MAX_PIECE_CHARACTERS, len(word)) + 1):
                 if word[start:end] in pieces:
-                    seen[word[start:end]] += count
-    return seen
+                    counts[word[start:end]] += count
+    return counts
 
 
 def _assign_ids(pieces: Iterable[str]) -> dict[str, int]:

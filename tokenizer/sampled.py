@@ -71,15 +71,15 @@ class TokenIdWordSplitter:
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
-        spelled = [chr(UNKNOWN_CODE_POINT) if number == UNK_ID else piece for number, piece in enumerate(pieces)]
-        self._lengths = np.array([len(each) for each in spelled], np.int64)
+        texts = [chr(UNKNOWN_CODE_POINT) if number == UNK_ID else piece for number, piece in enumerate(pieces)]
+        self._lengths = np.array([len(each) for each in texts], np.int64)
         self._starts = np.cumsum(self._lengths) - self._lengths
-        self._letters = np.array([ord(letter) for each in spelled for letter in each], np.int64)
+        self._letters = np.array([ord(letter) for text in texts for letter in text], np.int64)
         # 0: a letter or its mark, 1: a digit, 2: a space, 3: anything else
         self._kinds = np.zeros(int(self._letters.max(initial=0)) + 1, np.int8)
         for letter in np.unique(self._letters).tolist():
-            of_letter = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
-            self._kinds[letter] = {ord(" "): 2, UNKNOWN_CODE_POINT: 0}.get(letter, of_letter)
+            kind = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
+            self._kinds[letter] = {ord(" "): 2, UNKNOWN_CODE_POINT: 0}.get(letter, kind)
 
     def words(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> RowWords:
         """Return the words of texts, each with a key made of its row's and its place there.
@@ -92,15 +92,19 @@ class TokenIdWordSplitter:
         sizes = self._lengths[ids]
         ends = np.cumsum(sizes)
         letters = self._letters[np.arange(sizes.sum()) + np.repeat(self._starts[ids] - (ends - sizes), sizes)]
-        row_of = np.repeat(np.repeat(np.arange(len(lengths)), lengths), sizes)
+        row_indices = np.repeat(np.repeat(np.arange(len(lengths)), lengths), sizes)
         kinds = self._kinds[letters]
-        before, begin = kinds[:-1], np.ones(len(letters), np.bool_)
-        apart = (kinds[1:] == 2) | ((before != 2) & ((before != kinds[1:]) | (before == 3)))
-        begin[1:] = apart | (row_of[1:] != row_of[:-1])
+        previous_kinds, begin = kinds[:-1], np.ones(len(letters), np.bool_)
+        is_boundary = (kinds[1:] == 2) | (
+            (previous_kinds != 2) & ((previous_kinds != kinds[1:]) | (previous_kinds == 3))
+        )
+        begin[1:] = is_boundary | (row_indices[1:] != row_indices[:-1])
         begins = np.flatnonzero(begin)
-        rows = row_of[begins]
-        place = np.arange(len(begins)) - np.searchsorted(rows, rows)
-        return RowWords(letters, begins, np.diff(begins, append=len(letters)), rows, hash_numbers(keys[rows], place))
+        rows = row_indices[begins]
+        word_indices = np.arange(len(begins)) - np.searchsorted(rows, rows)
+        return RowWords(
+            letters, begins, np.diff(begins, append=len(letters)), rows, hash_numbers(keys[rows], word_indices)
+        )
 
 
 class BpeDropout:
@@ -113,9 +117,9 @@ class BpeDropout:
     """
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]], drop: float) -> None:
-        number = {piece: place for place, piece in enumerate(pieces)}
+        number = {piece: index for index, piece in enumerate(pieces)}
         self._spelling, self._size, self._drop = TokenIdWordSplitter(pieces), len(pieces), np.uint64(int(drop * 2**64))
-        self._letter_ids = {ord(piece): place for piece, place in number.items() if len(piece) == 1}
+        self._letter_ids = {ord(piece): index for piece, index in number.items() if len(piece) == 1}
         self._letter_ids[UNKNOWN_CODE_POINT] = UNK_ID
         pairs = np.array([number[left] * self._size + number[right] for left, right in merges], np.int64)
         self._ranks = np.argsort(pairs, kind="stable")
@@ -128,18 +132,18 @@ class BpeDropout:
         words = self._spelling.words(ids, lengths, keys)
         pieces, counts = self._ids[words.letters], words.lengths.copy()
         # words of about the same length are rows of one table
-        for least in (2**power for power in range(1, int(words.lengths.max(initial=1)).bit_length())):
-            word_indices = np.flatnonzero((words.lengths >= least) & (words.lengths < 2 * least))
+        for min_length in (2**power for power in range(1, int(words.lengths.max(initial=1)).bit_length())):
+            word_indices = np.flatnonzero((words.lengths >= min_length) & (words.lengths < 2 * min_length))
             if len(word_indices):
-                columns = np.arange(min(2 * least - 1, int(words.lengths[word_indices].max())))
-                places = words.begins[word_indices, None] + columns
-                inside = columns < words.lengths[word_indices, None]
-                table = np.where(inside, pieces[np.minimum(places, len(pieces) - 1)], -1)
+                columns = np.arange(min(2 * min_length - 1, int(words.lengths[word_indices].max())))
+                indices = words.begins[word_indices, None] + columns
+                is_inside = columns < words.lengths[word_indices, None]
+                table = np.where(is_inside, pieces[np.minimum(indices, len(pieces) - 1)], -1)
                 self._apply_merges(table, words.keys[word_indices])
-                pieces[places[inside]] = table[inside]
+                pieces[indices[is_inside]] = table[is_inside]
                 counts[word_indices] = (table >= 0).sum(1)
-        kept = np.arange(len(pieces)) - np.repeat(words.begins, words.lengths) < np.repeat(counts, words.lengths)
-        return pieces[kept].astype(np.int32), np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
+        is_kept = np.arange(len(pieces)) - np.repeat(words.begins, words.lengths) < np.repeat(counts, words.lengths)
+        return pieces[is_kept].astype(np.int32), np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
 
     def _apply_merges(self, table: Ints, keys: RandomKeys) -> None:
         """Merge the letters of each row (-1: nothing more) of a table in place, all words at once, step by step."""
@@ -148,25 +152,28 @@ class BpeDropout:
         ranks[:, :-1] = self._merge_ranks(current[:, :-1], current[:, 1:])
         columns, step = np.arange(table.shape[1]), 0
         while len(active):
-            rows, places = np.nonzero(ranks != _NO_RANK)
-            left_out = hash_numbers(keys[active[rows]], (step << 32) + places) < self._drop
-            possible = ranks.copy()
-            possible[rows[left_out], places[left_out]] = _NO_RANK
-            place = possible.argmin(1)
-            rank = possible[np.arange(len(active)), place]
+            rows, merge_columns = np.nonzero(ranks != _NO_RANK)
+            is_dropped = hash_numbers(keys[active[rows]], (step << 32) + merge_columns) < self._drop
+            allowed_ranks = ranks.copy()
+            allowed_ranks[rows[is_dropped], merge_columns[is_dropped]] = _NO_RANK
+            positions = allowed_ranks.argmin(1)
+            rank = allowed_ranks[np.arange(len(active)), positions]
             is_already_evaluated = rank == _NO_RANK
             table[active[is_already_evaluated]] = current[is_already_evaluated]
-            active, current, ranks, place, rank = (
-                each[~is_already_evaluated] for each in (active, current, ranks, place, rank)
+            active, current, ranks, positions, rank = (
+                array[~is_already_evaluated] for array in (active, current, ranks, positions, rank)
             )
-            self._merge_at(current, ranks, place, rank, columns)
+            self._merge_at(current, ranks, positions, rank, columns)
             step += 1
 
     def _merge_at(self, current: Ints, ranks: Ints, positions: Ints, merge_ranks: Ints, columns: Ints) -> None:
         """One merge in each row, at its place."""
         rows = np.arange(len(current))
-        moved = np.minimum(columns + (columns > positions[:, None]), len(columns) - 1)
-        current[:], ranks[:] = np.take_along_axis(current, moved, 1), np.take_along_axis(ranks, moved, 1)
+        source_columns = np.minimum(columns + (columns > positions[:, None]), len(columns) - 1)
+        current[:], ranks[:] = (
+            np.take_along_axis(current, source_columns, 1),
+            np.take_along_axis(ranks, source_columns, 1),
+        )
         current[:, -1], ranks[:, -1] = -1, _NO_RANK
         current[rows, positions] = self._merged_ids[merge_ranks]
         ranks[rows, positions] = self._merge_ranks(current[rows, positions], current[rows, positions + 1])
@@ -179,8 +186,8 @@ class BpeDropout:
     def _merge_ranks(self, left: Ints, right: Ints) -> Ints:
         """The rank at which each pair was learned to be merged; _NO_RANK if it was not."""
         pairs = np.where(right < 0, -1, left * self._size + right)
-        found = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
-        return np.where(self._pairs[found] == pairs, self._ranks[found], _NO_RANK)
+        indices = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
+        return np.where(self._pairs[indices] == pairs, self._ranks[indices], _NO_RANK)
 
 
 class UnigramSampling:
@@ -208,7 +215,7 @@ class UnigramSampling:
         """
         self._ends: dict[str, int] = {}  # the state at the end of each word
         self._num_states = 0
-        self._cumulative, self._piece, self._from = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
+        self._cumulative, self._piece, self._previous_states = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
 
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> FlatIds:
         words = self._spelling.words(ids, lengths, keys)
@@ -216,19 +223,19 @@ class UnigramSampling:
         ends = zip(words.begins.tolist(), (words.begins + words.lengths).tolist(), strict=True)
         state = self._lattice_end_states([text[begin:end] for begin, end in ends])
         active = np.arange(len(state))
-        drawn: list[tuple[Ints, Ints]] = []
+        draws: list[tuple[Ints, Ints]] = []
         while len(active):
             # 32 bits: with the number of a state before them, exact in float64
-            draw = (hash_numbers(words.keys[active], np.full(len(active), len(drawn))) >> np.uint64(32)) / 2**32
+            draw = (hash_numbers(words.keys[active], np.full(len(active), len(draws))) >> np.uint64(32)) / 2**32
             edge = np.searchsorted(self._cumulative, state + draw, side="right")
-            drawn.append((active, self._piece[edge]))
-            state = self._from[edge]
+            draws.append((active, self._piece[edge]))
+            state = self._previous_states[edge]
             active, state = active[state >= 0], state[state >= 0]
         counts = np.zeros(len(words.begins), np.int64)
-        for word_indices, _ in drawn:
+        for word_indices, _ in draws:
             counts[word_indices] += 1
         pieces, last = np.empty(counts.sum(), np.int32), np.cumsum(counts) - 1
-        for back, (word_indices, piece) in enumerate(drawn):
+        for back, (word_indices, piece) in enumerate(draws):
             pieces[last[word_indices] - back] = piece
         return pieces, np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
 
@@ -239,10 +246,10 @@ class UnigramSampling:
         new = [word for word in dict.fromkeys(words) if word not in self._ends]
         if new:
             edges = [edge for word in new for edge in self._lattice_edges(word)]
-            until, piece, before = zip(*edges, strict=True)
-            self._cumulative = np.concatenate([self._cumulative, until])
+            cumulative, piece, previous_states = zip(*edges, strict=True)
+            self._cumulative = np.concatenate([self._cumulative, cumulative])
             self._piece = np.concatenate([self._piece, np.array(piece, np.int64)])
-            self._from = np.concatenate([self._from, np.array(before, np.int64)])
+            self._previous_states = np.concatenate([self._previous_states, np.array(previous_states, np.int64)])
         return np.fromiter(map(self._ends.__getitem__, words), np.int64, len(words))
 
     def _lattice_edges(self, word: str) -> list[tuple[float, int, int]]:
@@ -252,18 +259,18 @@ class UnigramSampling:
         """
         first, log_f, edges = self._num_states, [0.0], []
         for end in range(1, len(word) + 1):
-            found = []
+            incoming = []
             for begin in range(max(0, end - self._longest), end):
                 number = self._ids.get(word[begin:end])
                 if number is not None and log_f[begin] > -math.inf:
-                    found.append((log_f[begin] + self._scores[number], number, begin))
-            top = max((each for each, _, _ in found), default=-math.inf)
-            total = sum(math.exp(each - top) for each, _, _ in found)
-            log_f.append(top + math.log(total) if found else -math.inf)
-            added = 0.0
-            for place, (each, number, begin) in enumerate(found, 1):
-                added = 1.0 if place == len(found) else added + math.exp(each - top) / total
-                edges.append((first + end - 1 + min(added, 1.0), number, first + begin - 1 if begin else -1))
+                    incoming.append((log_f[begin] + self._scores[number], number, begin))
+            top = max((log_prob for log_prob, _, _ in incoming), default=-math.inf)
+            total = sum(math.exp(log_prob - top) for log_prob, _, _ in incoming)
+            log_f.append(top + math.log(total) if incoming else -math.inf)
+            cumulative = 0.0
+            for rank, (log_prob, number, begin) in enumerate(incoming, 1):
+                cumulative = 1.0 if rank == len(incoming) else cumulative + math.exp(log_prob - top) / total
+                edges.append((first + end - 1 + min(cumulative, 1.0), number, first + begin - 1 if begin else -1))
         self._num_states += len(word)
         self._ends[word] = self._num_states - 1
         return edges

@@ -19,10 +19,10 @@ def add_sentinels(backend: tokenizers.Tokenizer, count: int) -> None:
 
 def sentinel_ids(backend: tokenizers.Tokenizer) -> tuple[int, ...]:
     """The ids of a tokenizer's sentinels, in the order of their numbers, which need not be that of the ids."""
-    spelled = (
+    spellings = (
         (number, re.fullmatch(SENTINEL_PATTERN, token.content))
         for number, token in backend.get_added_tokens_decoder().items()
         if token.special
     )
-    found = sorted((int(spelling.group(1)), number) for number, spelling in spelled if spelling is not None)
-    return tuple(number for _, number in found)
+    ids_by_number = sorted((int(spelling.group(1)), number) for number, spelling in spellings if spelling is not None)
+    return tuple(number for _, number in ids_by_number)

@@ -26,11 +26,11 @@ def add_tags(backend: tokenizers.Tokenizer, tags: Iterable[str]) -> None:
 
 def tag_ids(backend: tokenizers.Tokenizer) -> dict[str, int]:
     """The tags of a tokenizer: their ids by their spelling, in the order of the ids."""
-    added = sorted(backend.get_added_tokens_decoder().items())
-    spelled = ((number, token.content) for number, token in added if token.special)
+    added_tokens = sorted(backend.get_added_tokens_decoder().items())
+    special_tokens = ((number, token.content) for number, token in added_tokens if token.special)
     return {
         content: number
-        for number, content in spelled
+        for number, content in special_tokens
         if content not in SPECIAL_TOKENS and re.fullmatch(TAG_PATTERN, content)
     }
 
@@ -47,12 +47,18 @@ class PrefixKeepingSampler:
         self._sampler, self._control = sampler, [*control]
 
     def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> FlatIds:
-        begins = np.cumsum(lengths) - lengths
-        led = np.zeros(len(lengths), np.int64)
-        for place in range(MAX_PREFIX_TOKENS):
-            rows = np.flatnonzero((led == place) & (lengths > place))
-            led[rows] += np.isin(ids[begins[rows] + place], self._control)
-        places = np.repeat(begins, led) + np.arange(led.sum()) - np.repeat(np.cumsum(led) - led, led)
-        new, new_lengths = self._sampler(np.delete(ids, places), lengths - led, keys)
+        starts = np.cumsum(lengths) - lengths
+        num_prefix = np.zeros(len(lengths), np.int64)
+        for index in range(MAX_PREFIX_TOKENS):
+            rows = np.flatnonzero((num_prefix == index) & (lengths > index))
+            num_prefix[rows] += np.isin(ids[starts[rows] + index], self._control)
+        prefix_indices = (
+            np.repeat(starts, num_prefix)
+            + np.arange(num_prefix.sum())
+            - np.repeat(np.cumsum(num_prefix) - num_prefix, num_prefix)
+        )
+        new, new_lengths = self._sampler(np.delete(ids, prefix_indices), lengths - num_prefix, keys)
         new_begins = np.cumsum(new_lengths) - new_lengths
-        return np.insert(new, np.repeat(new_begins, led), ids[places]).astype(np.int32), new_lengths + led
+        return np.insert(new, np.repeat(new_begins, num_prefix), ids[prefix_indices]).astype(
+            np.int32
+        ), new_lengths + num_prefix

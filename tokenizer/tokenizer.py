@@ -88,9 +88,9 @@ class Tokenizer:
 
     def with_original_ids(self, original_ids: Sequence[int | None]) -> "Tokenizer":
         """The same tokenizer, whose pieces have these ids where it comes from."""
-        other = copy.copy(self)
-        other.original_ids = tuple(original_ids)
-        return other
+        tokenizer = copy.copy(self)
+        tokenizer.original_ids = tuple(original_ids)
+        return tokenizer
 
     def without_spelled_control_tokens(self) -> "Tokenizer":
         """Return the same tokenizer, or one that cuts a text that spells a control token, where it found the token."""
@@ -105,8 +105,8 @@ class Tokenizer:
     @property
     def document(self) -> dict[str, Any]:
         """The content of tokenizer.json, anew each time."""
-        found: dict[str, Any] = json.loads(self._backend.to_str())
-        return found
+        document: dict[str, Any] = json.loads(self._backend.to_str())
+        return document
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without beginning and end of sentence."""
@@ -114,16 +114,16 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, in parallel."""
-        found = encode_batch_ids(self._backend, texts)
+        ids_by_text = encode_batch_ids(self._backend, texts)
         if not self._all_numbered:
-            found = [replace_unnumbered_ids_by_unk(ids, self.vocab_size) for ids in found]
-        return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
+            ids_by_text = [replace_unnumbered_ids_by_unk(ids, self.vocab_size) for ids in ids_by_text]
+        return [[*self._prefix_ids, *ids] if ids else ids for ids in ids_by_text] if self._prefix_ids else ids_by_text
 
     def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the first character that it stands for and the one after the last."""
-        found = self._backend.encode(text, add_special_tokens=False)
-        ids = found.ids if self._all_numbered else replace_unnumbered_ids_by_unk(found.ids, self.vocab_size)
-        return [(number, *span) for number, span in zip(ids, found.offsets, strict=True)]
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        ids = encoding.ids if self._all_numbered else replace_unnumbered_ids_by_unk(encoding.ids, self.vocab_size)
+        return [(number, *span) for number, span in zip(ids, encoding.offsets, strict=True)]
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
         """The same ids end to end and (texts,) the number of each text's: the fast way for much text."""
@@ -133,11 +133,11 @@ class Tokenizer:
 
     def encode_words(self, texts: Sequence[str]) -> list[TokenIdsByWord]:
         """Encode each word of many texts; the text decides what a word is, not the tokenizer. Every word has an id."""
-        found = self._word_segmentations.encode(texts)
+        word_ids = self._word_segmentations.encode(texts)
         return (
-            found
+            word_ids
             if self._all_numbered
-            else [[replace_unnumbered_ids_by_unk(ids, self.vocab_size) for ids in text] for text in found]
+            else [[replace_unnumbered_ids_by_unk(ids, self.vocab_size) for ids in text] for text in word_ids]
         )
 
     @cached_property
@@ -170,9 +170,9 @@ class Tokenizer:
 
         Raises KeyError if it does not have the tag.
         """
-        other = copy.copy(self)
-        other._prefix_ids = (*self._prefix_ids, self.tags[tag])
-        return other
+        tokenizer = copy.copy(self)
+        tokenizer._prefix_ids = (*self._prefix_ids, self.tags[tag])
+        return tokenizer
 
     def with_tags(self, *tags: str) -> "Tokenizer":
         """The same tokenizer with tags behind its pieces.
@@ -181,20 +181,20 @@ class Tokenizer:
         """
         if not self._all_numbered and {*tags} - self.tags.keys():
             raise ValueError(f"cannot have tags behind its pieces ({', '.join(tags)})")
-        whole = tokenizers.Tokenizer.from_str(self._backend.to_str())
-        add_tags(whole, tags)
-        return Tokenizer(whole).with_original_ids(self.original_ids)
+        backend = tokenizers.Tokenizer.from_str(self._backend.to_str())
+        add_tags(backend, tags)
+        return Tokenizer(backend).with_original_ids(self.original_ids)
 
     def select_target_language(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
         source: their own language, where it `has_source_language`. Raises KeyError if it does not have a language.
         """
-        other = copy.copy(self)
-        other._prefix_ids = tuple(
-            self.languages[each] for each in ((language, source) if self.has_source_language else (language,))
+        tokenizer = copy.copy(self)
+        tokenizer._prefix_ids = tuple(
+            self.languages[name] for name in ((language, source) if self.has_source_language else (language,))
         )
-        return other
+        return tokenizer
 
     @property
     def has_language_prefix(self) -> bool:
@@ -208,9 +208,9 @@ class Tokenizer:
         """
         if not self._all_numbered and {*languages} - self.languages.keys():
             raise ValueError(f"cannot have more languages than its own: {', '.join(self.languages) or 'none'}")
-        whole = tokenizers.Tokenizer.from_str(self._backend.to_str())
-        add_languages(whole, languages)
-        return Tokenizer(whole).with_original_ids(self.original_ids)
+        backend = tokenizers.Tokenizer.from_str(self._backend.to_str())
+        add_languages(backend, languages)
+        return Tokenizer(backend).with_original_ids(self.original_ids)
 
     @cached_property
     def _word_segmentations(self) -> WordSegmentations:
@@ -237,13 +237,13 @@ class Tokenizer:
         model = single_word_model_json(self._backend)
         control = self.control_ids
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
-        found: SegmentationSampler | None = None
+        sampler: SegmentationSampler | None = None
         if bpe_dropout is not None and model is not None and model["type"] == "BPE":
-            found = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
+            sampler = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
         if unigram_alpha is not None and model is not None and model["type"] == "Unigram":
-            found = UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
-        before = [*self.languages.values(), *self.tags.values()]
-        return PrefixKeepingSampler(found, before) if found is not None and before else found
+            sampler = UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
+        prefix_tokens = [*self.languages.values(), *self.tags.values()]
+        return PrefixKeepingSampler(sampler, prefix_tokens) if sampler is not None and prefix_tokens else sampler
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""
@@ -286,9 +286,9 @@ class Tokenizer:
 
         The unknown piece does where whole words are unknown (kinds `word` and `wordpiece`).
         """
-        begins = [self.surface(number).startswith(" ") for number in range(self.vocab_size)]
-        begins[UNK_ID] = isinstance(self._backend.model, (WordLevel, WordPiece))
-        return begins
+        is_start = [self.surface(number).startswith(" ") for number in range(self.vocab_size)]
+        is_start[UNK_ID] = isinstance(self._backend.model, (WordLevel, WordPiece))
+        return is_start
 
 
 def _check_encodes_and_decodes(tokenizer: Tokenizer) -> Tokenizer:

@@ -79,21 +79,21 @@ class TokenizerTrainer:
 
     def with_pieces(self, pieces: Model) -> Tokenizer:
         """The tokenizer that normalizes and cuts text as this one does, and has these pieces."""
-        whole = tokenizers.Tokenizer(pieces)
-        whole.normalizer = self._normalizer
+        backend = tokenizers.Tokenizer(pieces)
+        backend.normalizer = self._normalizer
         if self._kind.pre_tokenizer is not None:
-            whole.pre_tokenizer = self._kind.pre_tokenizer
-        whole.decoder = self._kind.decoder
-        return _add_special_tokens(whole, self._config.sentinels)
+            backend.pre_tokenizer = self._kind.pre_tokenizer
+        backend.decoder = self._kind.decoder
+        return _add_special_tokens(backend, self._config.sentinels)
 
     def _count_pending_words(self) -> None:
-        for lead, waiting in (("", self._first), (" ", self._later)):
-            for word, count in waiting.items():
+        for prefix, pending in (("", self._first), (" ", self._later)):
+            for word, count in pending.items():
                 normalized = self._normalizer.normalize_str(replace_surrogates(word))
                 if normalized:
-                    for piece in self._split_text(lead + normalized):
+                    for piece in self._split_text(prefix + normalized):
                         self._words[piece] += count
-            waiting.clear()
+            pending.clear()
 
     def _split_text(self, text: str) -> list[str]:
         if self._kind.pre_tokenizer is None:
@@ -129,23 +129,25 @@ class LanguageClustersTrainer:
         """Learn the tokenizer; `clusters` then has the languages of each cluster, and its number of pieces."""
         size = self._config.vocab_size - self._config.sentinels - len(SPECIAL_TOKENS)
         min_frequency = self._config.min_frequency
-        texts, step = sum(each.num_texts for each in self._trainers.values()), max(1, size // ALLOCATION_STEPS)
-        own = {
-            name: RankedPieces.from_trainer(each, size, min_frequency)
-            for name, each in self._trainers.items()
-            if each.words
+        texts, step = sum(trainer.num_texts for trainer in self._trainers.values()), max(1, size // ALLOCATION_STEPS)
+        ranked_pieces = {
+            name: RankedPieces.from_trainer(trainer, size, min_frequency)
+            for name, trainer in self._trainers.items()
+            if trainer.words
         }
-        needed = allocate_vocabularies(
-            {name: partial(each.make_vocabulary, step, texts) for name, each in own.items()}, size
+        allocations = allocate_vocabularies(
+            {name: partial(pieces.make_vocabulary, step, texts) for name, pieces in ranked_pieces.items()}, size
         )
-        alike = {name: each.letters_and_best_pieces(size // len(own)) for name, each in own.items()}
-        found: list[dict[str, float]] = []
-        for cluster in cluster_languages(alike, self._config.clusters or 1) if own else ():
-            room = len({piece for name in cluster for piece in needed[name].pieces})
+        fingerprints = {
+            name: pieces.letters_and_best_pieces(size // len(ranked_pieces)) for name, pieces in ranked_pieces.items()
+        }
+        vocabularies: list[dict[str, float]] = []
+        for cluster in cluster_languages(fingerprints, self._config.clusters or 1) if ranked_pieces else ():
+            room = len({piece for name in cluster for piece in allocations[name].pieces})
             words = sum((self._trainers[name].words for name in cluster), Counter[str]())
-            found.append(learn_unigram_pieces(words, room, min_frequency))
-            self.clusters[tuple(cluster)] = len(found[-1])
-        return next(iter(self._trainers.values())).with_pieces(make_unigram(merge_vocabularies(found, size)))
+            vocabularies.append(learn_unigram_pieces(words, room, min_frequency))
+            self.clusters[tuple(cluster)] = len(vocabularies[-1])
+        return next(iter(self._trainers.values())).with_pieces(make_unigram(merge_vocabularies(vocabularies, size)))
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,8 @@ class RankedPieces:
 
     def letters_and_best_pieces(self, count: int) -> dict[str, float]:
         """Return the letters and a number of the other pieces."""
-        others = {*islice((piece for piece in self.pieces if len(piece) > 1), count)}
-        return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in others}
+        best_pieces = {*islice((piece for piece in self.pieces if len(piece) > 1), count)}
+        return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in best_pieces}
 
     def make_vocabulary(self, pieces_per_step: int, num_texts: int, num_steps: int) -> LanguageVocabulary:
         """Return the vocabulary after some steps, and its term of the sum that VoCap maximizes.
@@ -190,13 +192,13 @@ def merge_vocabularies(vocabularies: Iterable[Mapping[str, float]], size: int) -
 
     If they are more than `size`, the least probable ones are left out, letters last.
     """
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for vocabulary in vocabularies:
         for piece, score in vocabulary.items():
-            found[piece] = max(score, found.get(piece, score))
-    ranked = sorted(found, key=lambda piece: (-found[piece], piece))
-    kept = {*sorted(ranked, key=lambda piece: len(piece) > 1)[:size]}
-    return {piece: found[piece] for piece in ranked if piece in kept}
+            scores[piece] = max(score, scores.get(piece, score))
+    ranked = sorted(scores, key=lambda piece: (-scores[piece], piece))
+    chosen = {*sorted(ranked, key=lambda piece: len(piece) > 1)[:size]}
+    return {piece: scores[piece] for piece in ranked if piece in chosen}
 
 
 class LabelTrainer:
@@ -223,12 +225,12 @@ class LabelTrainer:
 def make_label_tokenizer(names: Iterable[str], kind: LabelKind) -> Tokenizer:
     """The tokenizer of these names, in this order behind the control tokens."""
     pieces = [*SPECIAL_TOKENS, *(" " + name for name in names)]
-    whole = tokenizers.Tokenizer(models.WordLevel({name: i for i, name in enumerate(pieces)}, unk_token=UNK))
-    whole.normalizer = NORMALIZERS[kind]
-    whole.pre_tokenizer = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=kind == "tags")
+    backend = tokenizers.Tokenizer(models.WordLevel({name: i for i, name in enumerate(pieces)}, unk_token=UNK))
+    backend.normalizer = NORMALIZERS[kind]
+    backend.pre_tokenizer = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=kind == "tags")
     # the first piece's space alone goes: a label may hold some
-    whole.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-    return _add_special_tokens(whole)
+    backend.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return _add_special_tokens(backend)
 
 
 def _add_special_tokens(backend: tokenizers.Tokenizer, sentinels: int = 0) -> Tokenizer:

@@ -77,8 +77,8 @@ class WordEncodingCache:
         """Remember the ids of the words that got their numbers last."""
         is_first = np.array([word.startswith("\n") for word in words])
         first = iter(encode_batch_ids(self._backend, [word[1:] for word in words if word.startswith("\n")]))
-        later = iter(encode_batch_ids(self._later, [" " + word for word in words if not word.startswith("\n")]))
-        ids, lengths = flatten([next(first) if each else next(later) for each in is_first])
+        later_ids = iter(encode_batch_ids(self._later, [" " + word for word in words if not word.startswith("\n")]))
+        ids, lengths = flatten([next(first) if each else next(later_ids) for each in is_first])
         self._ids = np.concatenate([self._ids, ids])
         self._lengths = np.concatenate([self._lengths, lengths])
         self._is_first = np.concatenate([self._is_first, is_first])
@@ -94,13 +94,13 @@ class WordEncodingCache:
 def make_backend_keeping_leading_space(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """The same tokenizer for a word that is not the first of its text, given with the space before it, which is
     kept."""
-    later = json.loads(backend.to_str())
-    steps = (later["normalizer"] or {}).get("normalizers", [])
+    document = json.loads(backend.to_str())
+    steps = (document["normalizer"] or {}).get("normalizers", [])
     if steps and steps[-1]["type"] == "Strip":
         steps[-1]["strip_left"] = False
-    made = tokenizers.Tokenizer.from_str(json.dumps(later))
-    made.encode_special_tokens = backend.encode_special_tokens
-    return made
+    later_backend = tokenizers.Tokenizer.from_str(json.dumps(document))
+    later_backend.encode_special_tokens = backend.encode_special_tokens
+    return later_backend
 
 
 def flatten(lists: Sequence[Sequence[int]]) -> FlatIds:
@@ -121,14 +121,14 @@ def encode_batch_ids(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> lis
 def encodes_words_independently(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds here do."""
     document: dict[str, Any] = json.loads(backend.to_str())
-    ours = [
+    known_pre_tokenizers = [
         _component_json(kind.pre_tokenizer) for kind in TOKENIZER_METHODS.values() if kind.pre_tokenizer is not None
     ]
     by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []
     steps = (document["normalizer"] or {}).get("normalizers", [])
     forms = {"Lowercase", *(form.__name__ for form in UNICODE_NORMALIZERS.values() if form is not None)}
     return (
-        (by_character or document["pre_tokenizer"] in ours)
+        (by_character or document["pre_tokenizer"] in known_pre_tokenizers)
         and steps[-2:] == [_component_json(step) for step in SPACE_NORMALIZERS]
         and all(step["type"] in forms or step == _component_json(FINAL_SIGMA_NORMALIZER) for step in steps[:-2])
         and all(token["special"] for token in document["added_tokens"])
@@ -141,10 +141,10 @@ def single_word_model_json(backend: tokenizers.Tokenizer) -> dict[str, Any] | No
     `unigram` do and its pieces are the letters of words, each as it is; else None."""
     document: dict[str, Any] = json.loads(backend.to_str())
     model: dict[str, Any] = document["model"]
-    others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
-    is_basic_search = not any(model.get(each) for each in others) and model.get("merges") != []
-    ours = document["pre_tokenizer"] == _component_json(TOKENIZER_METHODS["bpe"].pre_tokenizer)
-    return model if is_basic_search and ours and encodes_words_independently(backend) else None
+    variant_keys = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
+    is_basic_search = not any(model.get(each) for each in variant_keys) and model.get("merges") != []
+    has_bpe_pre_tokenizer = document["pre_tokenizer"] == _component_json(TOKENIZER_METHODS["bpe"].pre_tokenizer)
+    return model if is_basic_search and has_bpe_pre_tokenizer and encodes_words_independently(backend) else None
 
 
 def _component_json(part: Any) -> Any:
@@ -163,19 +163,19 @@ class WordSegmentations:
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self._first, self._later = backend, make_backend_keeping_leading_space(backend)
-        self._known: dict[str, list[int]] = {}  # a word that is not the first of its sentence has a space before it
+        self._cache: dict[str, list[int]] = {}  # a word that is not the first of its sentence has a space before it
 
     def encode(self, texts: Sequence[str]) -> list[TokenIdsByWord]:
         """The ids of each word of each text; every word has some."""
-        if len(self._known) > MAX_CACHED_WORDS:
-            self._known.clear()
-        sentences = [[f" {word}" if place else word for place, word in enumerate(split_words(text))] for text in texts]
+        if len(self._cache) > MAX_CACHED_WORDS:
+            self._cache.clear()
+        sentences = [[f" {word}" if index else word for index, word in enumerate(split_words(text))] for text in texts]
         sentences = [[word.replace(SPACE_WITHIN_WORD, " ") for word in sentence] for sentence in sentences]
-        new = {word: None for sentence in sentences for word in sentence if word not in self._known}
-        for whole, words in (
+        new = {word: None for sentence in sentences for word in sentence if word not in self._cache}
+        for backend, words in (
             (self._first, [word for word in new if word[0] != " "]),
             (self._later, [word for word in new if word[0] == " "]),
         ):
-            found = encode_batch_ids(whole, words)
-            self._known |= {word: ids or [UNK_ID] for word, ids in zip(words, found, strict=True)}
-        return [[self._known[word] for word in sentence] for sentence in sentences]
+            segmentations = encode_batch_ids(backend, words)
+            self._cache |= {word: ids or [UNK_ID] for word, ids in zip(words, segmentations, strict=True)}
+        return [[self._cache[word] for word in sentence] for sentence in sentences]

@@ -112,10 +112,12 @@ def align(
     elif reverse is None:
         _print_links(aligner, pairs, chosen)
     else:
-        other = WordAligner(
+        reverse_aligner = WordAligner(
             load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to), files[::-1]
         )
-        _print_symmetrized_links((aligner, other), pairs, None if heads else chosen, symmetrize or "grow-diag")
+        _print_symmetrized_links(
+            (aligner, reverse_aligner), pairs, None if heads else chosen, symmetrize or "grow-diag"
+        )
     problems.warn(make_reporter(), 0)
 
 
@@ -133,15 +135,15 @@ def _read_pairs(
 
     if is_built_in(source):
         reject_flags({"TARGET": target, "--gold": gold}, f"{source} has translations and gold alignments of its own")
-        pairs, wanted = read_built_in(str(source))
-        return iter(pairs), wanted
+        pairs, gold_links = read_built_in(str(source))
+        return iter(pairs), gold_links
     if gold is None:
         reject_flags({"--json": as_json or None}, "is for error rates, which need --gold FILE")
     if is_dataset(source):
         reject_flags({"TARGET": target, "--gold": gold}, f"{source} is a dataset, whose training pairs are aligned")
         return read_dataset_pairs(source), None
-    found, links = read_pair_files(source, require_flag(target, "TARGET"), gold)
-    return iter(found), links
+    file_pairs, links = read_pair_files(source, require_flag(target, "TARGET"), gold)
+    return iter(file_pairs), links
 
 
 def _warn_of_other_origin(gold: Path, links: "Sequence[GoldLinks]") -> None:
@@ -187,10 +189,10 @@ def _print_symmetrized_links(
 
     first, second = aligners
     if head is None:
-        some = list(islice(pairs, MAX_HEAD_SELECTION_PAIRS))
-        best = rank_head_agreements(first, second, some, (first.heads(), second.heads()))[0]
-        print_message(f"align: {best.describe()} in {len(some):,} pairs")
-        chosen, pairs = [best.head, best.back], chain(some, pairs)
+        sample = list(islice(pairs, MAX_HEAD_SELECTION_PAIRS))
+        best = rank_head_agreements(first, second, sample, (first.heads(), second.heads()))[0]
+        print_message(f"align: {best.describe()} in {len(sample):,} pairs")
+        chosen, pairs = [best.head, best.back], chain(sample, pairs)
     else:
         chosen = [head, second.choose_head()]
     for links in align_both_ways(aligners, chosen, pairs, SYMMETRIZATIONS[symmetrize], CHUNK_PAIRS):
@@ -213,11 +215,11 @@ def _print_error_rates(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.scoring.alignment.head_scores import HEAD_TABLE_COLUMNS, score_heads
 
-    scored = score_heads(aligner, pairs, gold, heads)
+    head_scores = score_heads(aligner, pairs, gold, heads)
     if as_json:
-        print_json({"pairs": len(pairs), "heads": [each.as_json() for each in scored]})
+        print_json({"pairs": len(pairs), "heads": [each.as_json() for each in head_scores]})
         return
-    title = f"Alignment error rate of heads, {len(pairs):,} pairs, {scored[0].scores['aer'].signature}"
+    title = f"Alignment error rate of heads, {len(pairs):,} pairs, {head_scores[0].scores['aer'].signature}"
     make_reporter(tables_on_stdout=True).table(
-        title, HEAD_TABLE_COLUMNS, [each.table_row() for each in scored[:MAX_HEADS_SHOWN]]
+        title, HEAD_TABLE_COLUMNS, [each.table_row() for each in head_scores[:MAX_HEADS_SHOWN]]
     )

@@ -178,10 +178,10 @@ def _measure_heads(
 def _print_json(trace: "AttentionTrace | None", report: "HeadReport | None") -> None:
     from tfm.pipeline.attention_page.attended import trace_as_json
 
-    found = {} if trace is None else trace_as_json(trace)
+    document = {} if trace is None else trace_as_json(trace)
     if report is not None:
-        found["head_report"] = report.as_json()
-    print_data(json.dumps(found, allow_nan=False))
+        document["head_report"] = report.as_json()
+    print_data(json.dumps(document, allow_nan=False))
 
 
 def _draw_alignment(loaded: "LoadedModel", trace: "AttentionTrace", layer: int | None, head: int | None) -> bytes:

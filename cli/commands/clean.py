@@ -61,10 +61,10 @@ def clean(
         from tfm.pipeline.errors import RecipeError
         from tfm.pipeline.recipes.recipe import load_recipe
 
-        made = load_recipe(recipe, sets or (), flags)
-        if made.clean is None:
+        resolved = load_recipe(recipe, sets or (), flags)
+        if resolved.clean is None:
             raise RecipeError(f"{recipe}: has no [clean]: add it, with the rules that training pairs must pass")
-        config, data, device = made.clean, made.data, made.training.device
+        config, data, device = resolved.clean, resolved.data, resolved.training.device
     else:
         if len(require_flag(corpus or None, "SRC TGT")) != 2:
             raise typer.BadParameter("give two files, SRC and TGT, or --recipe", param_hint="SRC TGT")
@@ -78,14 +78,16 @@ def clean(
     from tfm.pipeline.stages.clean import clean as clean_stage
     from tfm.pipeline.stages.clean import show_dry_run
 
-    where: dict[str, Any] = {"reporter": make_reporter(), "device": device, "cluster": cluster}
+    common_arguments: dict[str, Any] = {"reporter": make_reporter(), "device": device, "cluster": cluster}
     if dry_run:
-        show_dry_run(config, data, html, whole_corpora=recipe is None, **where)
+        show_dry_run(config, data, html, whole_corpora=recipe is None, **common_arguments)
         return
-    clean_stage(config, data, require_flag(out, "--out"), whole_corpora=True, command=command_line(), **where)
+    clean_stage(
+        config, data, require_flag(out, "--out"), whole_corpora=True, command=command_line(), **common_arguments
+    )
 
 
 def _data_flags(corpus: list[Path], test: tuple[Path, Path] | None) -> dict[str, object]:
     train = {"format": "text", "source": str(corpus[0]), "target": str(corpus[1])}
-    held_out = None if test is None else {"format": "text", "source": str(test[0]), "target": str(test[1])}
-    return {"data.train": [train], "data.valid": None, "data.tests": {"test": held_out} if held_out else None}
+    test_corpus = None if test is None else {"format": "text", "source": str(test[0]), "target": str(test[1])}
+    return {"data.train": [train], "data.valid": None, "data.tests": {"test": test_corpus} if test_corpus else None}

@@ -145,8 +145,8 @@ def _show_and_write_comparison(
         _print_comparison(comparison, significance, metrics, markdown=flags.markdown)
     if flags.html is not None:
         _write_page(comparison, significance, metrics, flags.html)
-    for look in significance.looked_at:
-        make_reporter().line(str(look))
+    for entry in significance.looked_at:
+        make_reporter().line(str(entry))
     for note in (*comparison.notes, *significance.notes):
         make_reporter().warn(note)
 
@@ -174,7 +174,7 @@ def _compare_outputs(
     )
     check_metrics(evaluation)
     reporter, outputs = make_reporter(), parse_outputs([*map(str, output_arguments)])
-    compared = compare_outputs(
+    scored_outputs = compare_outputs(
         outputs,
         source=source,
         references=references,
@@ -183,13 +183,13 @@ def _compare_outputs(
         sort=sort,
         reporter=reporter,
     )
-    known = all_metrics(compared.comparison)
-    external = [each.name for each in compared.evaluation.external if each.name in known]
-    names = match_metric_names([*metrics, *external], compared.comparison) if metrics else known
-    significance = run_significance_tests(compared.comparison, names, reporter, systems=compared.systems)
+    known_metrics = all_metrics(scored_outputs.comparison)
+    external = [each.name for each in scored_outputs.evaluation.external if each.name in known_metrics]
+    names = match_metric_names([*metrics, *external], scored_outputs.comparison) if metrics else known_metrics
+    significance = run_significance_tests(scored_outputs.comparison, names, reporter, systems=scored_outputs.systems)
     _show_and_write_comparison(
-        compared.comparison,
-        replace(significance, looked_at=record_test_set_usage(compared, outputs, reporter)),
+        scored_outputs.comparison,
+        replace(significance, looked_at=record_test_set_usage(scored_outputs, outputs, reporter)),
         names,
         flags,
     )
@@ -219,12 +219,12 @@ def _print_comparison(
             f"{significance.test}: {format_count(significance.num_segments, 'segment')}, "
             f"differences from {comparison.baseline.name}"
         ] = tests
-    for number, (title, each) in enumerate(tables.items()):
+    for number, (title, table_columns) in enumerate(tables.items()):
         if markdown:
-            print_data("\n".join([""] * (number > 0) + markdown_lines(each)))
+            print_data("\n".join([""] * (number > 0) + markdown_lines(table_columns)))
         else:
-            cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
-            make_reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
+            cells = list(zip(*(map(str, column.cells) for column in table_columns), strict=True))
+            make_reporter(tables_on_stdout=True).table(title, [column.heading for column in table_columns], cells)
     for sentence in (
         *legend_sentences(comparison, significance, metrics, columns),
         *agreement_legend(comparison, significance, metrics),

@@ -164,21 +164,21 @@ def embed(options: EmbedOptions) -> None:
             options.count or NUM_NEIGHBOURS,
         )
     )
-    drawn = _words_to_draw(options, word_vectors.vectors)
-    files = list(_output_files(word_vectors.vectors, options.out, options.picture, drawn))
+    words_to_draw = _words_to_draw(options, word_vectors.vectors)
+    files = list(_output_files(word_vectors.vectors, options.out, options.picture, words_to_draw))
     if options.as_json:
-        print_json({each.title: each.as_json() for each in tables})
+        print_json({table.title: table.as_json() for table in tables})
     else:
-        for each in tables:
-            reporter.table(each.title, each.columns, each.formatted_rows())
+        for table in tables:
+            reporter.table(table.title, table.columns, table.formatted_rows())
     for file, content in files:
         with convert_os_errors(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
     if (
         options.picture is not None
-        and drawn is not None
-        and (warning := picture_glyphs_warning(options.picture, drawn)) is not None
+        and words_to_draw is not None
+        and (warning := picture_glyphs_warning(options.picture, words_to_draw)) is not None
     ):
         reporter.warn(warning)
 
@@ -191,8 +191,8 @@ def _check_options(options: EmbedOptions) -> None:
             "give --nearest, --analogy, --pair, --concordance, --text, --out or --picture as well", param_hint="MODEL"
         )
     if not options.shows:
-        printed = {"--count": options.count, "--json": options.as_json}
-        reject_flags(printed, "it needs --nearest, --analogy, --pair or --concordance")
+        output_flags = {"--count": options.count, "--json": options.as_json}
+        reject_flags(output_flags, "it needs --nearest, --analogy, --pair or --concordance")
     if options.picture is None:
         reject_flags(values_by_flag(options, "words"), "it needs --picture FILE")
     if not options.nearest:
@@ -209,8 +209,8 @@ def _check_options(options: EmbedOptions) -> None:
 
 def _print_hidden_states(options: EmbedOptions, texts: list[str]) -> None:
     """Print the hidden states of texts, or which are alike."""
-    of_words = ("nearest", "analogy", "out", "picture", "side", *FILE_OPTIONS, "pair")
-    reject_flags(values_by_flag(options, *of_words), "is for word vectors, and not for --text")
+    word_options = ("nearest", "analogy", "out", "picture", "side", *FILE_OPTIONS, "pair")
+    reject_flags(values_by_flag(options, *word_options), "is for word vectors, and not for --text")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
     from tfm.pipeline.inference.hidden_states import encode_texts, similar_pairs
@@ -221,12 +221,12 @@ def _print_hidden_states(options: EmbedOptions, texts: list[str]) -> None:
         reject_flags(values_by_flag(options, "count"), "has no effect with --json, which prints all vectors")
     loaded = load_model(resolve_model_folder(options.model), options.device or "auto")
     reporter, unit = make_reporter(tables_on_stdout=True), options.unit or ("text" if len(texts) > 1 else "word")
-    found = encode_texts(loaded, texts, layer=options.layer, unit=unit)
+    states = encode_texts(loaded, texts, layer=options.layer, unit=unit)
     warn_of_unknown_sources(source_tokenizer_of(loaded), texts, reporter)
     if options.as_json:
-        print_json([{"text": each.text, "tokens": each.tokens, "vectors": each.vectors.tolist()} for each in found])
+        print_json([{"text": each.text, "tokens": each.tokens, "vectors": each.vectors.tolist()} for each in states])
         return
-    pairs = similar_pairs(found, unit, options.count or NUM_NEIGHBOURS)
+    pairs = similar_pairs(states, unit, options.count or NUM_NEIGHBOURS)
     rows = [(each.first, each.in_first, each.second, each.in_second, f"{each.cosine:.3f}") for each in pairs]
     reporter.table("hidden states", (unit, "of", "beside", "of", "cosine"), rows)
 

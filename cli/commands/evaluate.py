@@ -48,8 +48,8 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
     """The way to evaluate that the options ask for."""
     if options.final:
         return _score_final_tests
-    only_final = values_by_flag(options, "runs", "by", "again", "allow_external")
-    reject_flags(only_final, "is for --final; otherwise give a model with --model")
+    final_flags = values_by_flag(options, "runs", "by", "again", "allow_external")
+    reject_flags(final_flags, "is for --final; otherwise give a model with --model")
     if options.choices is not None or options.contrast is not None:
         return _evaluate_contrast_or_choices
     if options.recipe is not None:
@@ -62,28 +62,30 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
 
 def _score_final_tests(options: EvaluateOptions) -> ScoresJson:
     """Score the test sets of one of some runs."""
-    others = values_by_flag(options, *FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out")
-    others |= {"--set": None if options.recipe else options.sets}
-    reject_flags(others, "not allowed with --final: the run says what is scored, and how")
+    other_flags = values_by_flag(
+        options, *FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out"
+    )
+    other_flags |= {"--set": None if options.recipe else options.sets}
+    reject_flags(other_flags, "not allowed with --final: the run says what is scored, and how")
     runs = options.runs or []
     if not runs and options.recipe is None:
         raise typer.BadParameter("give the folders of runs, or --recipe", param_hint="--final")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.recipes.final_evaluation.final_scores import run_validation, score_tests_once
 
-    reporter, named = make_reporter(tables_on_stdout=not options.as_json), None
+    reporter, recipe_evaluation = make_reporter(tables_on_stdout=not options.as_json), None
     if options.recipe is not None:
         from tfm.pipeline.recipes.recipe import load_recipe
 
         flags = {"evaluation.tests": "final", "training.device": options.device}
         resolved = load_recipe(options.recipe, options.sets or (), flags)
         runs = [*runs, run_validation(resolved, command=command_line(), reporter=make_reporter())]
-        named = resolved.evaluation
+        recipe_evaluation = resolved.evaluation
     return score_tests_once(
         runs,
         figure=options.by,
         again=options.again,
-        named_evaluation=named,
+        named_evaluation=recipe_evaluation,
         allow_external=options.allow_external,
         command=command_line(),
         reporter=reporter,
@@ -100,9 +102,9 @@ def _evaluate_contrast_or_choices(options: EvaluateOptions) -> ScoresJson:
         "source_language",
     }
     option = "--choices" if options.contrast is None else "--contrast"
-    both = options.contrast is not None and options.choices
+    has_both = options.contrast is not None and options.choices
     reject_flags(
-        {**values_by_flag(options, *sorted(inapplicable_options)), "--choices": both},
+        {**values_by_flag(options, *sorted(inapplicable_options)), "--choices": has_both},
         f"not allowed with {option}, which compares given texts",
     )
     if options.model is None:
@@ -168,8 +170,8 @@ def _evaluate_texts(options: EvaluateOptions) -> ScoresJson:
 def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
     """Score the hypotheses of a file, or those of a model for the sources of a file."""
     if options.hypotheses is not None:
-        searched = values_by_flag(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
-        reject_flags(searched, "not allowed with --hypotheses, when nothing is translated")
+        search_flags = values_by_flag(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
+        reject_flags(search_flags, "not allowed with --hypotheses, when nothing is translated")
     reject_flags({"--prefixes": options.prefix and options.prefixes}, "give either --prefix or --prefixes")
     if options.hypotheses is None and options.model is None:
         raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")

@@ -95,9 +95,13 @@ def generate(
     }
     folders = [resolve_model_folder(each) for each in (model, *(ensemble or ()))]
     if choices is not None:
-        given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
-        given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
-        reject_flags({**given, "--forced": forced}, "not allowed with --choices, which generates no text")
+        given_flags = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
+        given_flags |= {
+            "--samples": given_flags.pop("--n-best"),
+            "--max-tokens": given_flags.pop("--max-length"),
+            "--set": sets,
+        }
+        reject_flags({**given_flags, "--forced": forced}, "not allowed with --choices, which generates no text")
         _print_choice_scores(folders, _read_prompts(prompt), choices, continue_past_line_end, jsonl, device or "auto")
         return
     from tfm.cli.console import make_reporter
@@ -108,13 +112,13 @@ def generate(
     default_strategy = [] if beam is not None or "decoding.beam" in set_keys else ["decoding.strategy=sample"]
     config = config_section(DecodingConfig, [*default_strategy, *(sets or ())], flags)
     reporter = make_reporter()
-    waiting, later = _read_prompt_chunks(prompt, reporter)
+    first_chunk, later_chunks = _read_prompt_chunks(prompt, reporter)
     language_model = None
     if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
-        language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config, len(waiting))
+        language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config, len(first_chunk))
     if language_model is None:
         language_model = _load_torch_language_model(folders, continue_past_line_end, device or "auto")
-    generator, chunks = TextGenerator(language_model, config, reporter), chain([waiting], later)
+    generator, chunks = TextGenerator(language_model, config, reporter), chain([first_chunk], later_chunks)
     if sys.stdout.isatty() and not (jsonl or generator.searches or forced) and config.n_best == 1:
         for number, text in enumerate(chain.from_iterable(chunks)):
             _stream_text(generator, text, with_separator=number > 0)
@@ -125,8 +129,8 @@ def generate(
         else _generate_forced(generator, chain.from_iterable(chunks), forced)
     )
     if jsonl:
-        for text, found in results:
-            print_json({"prompt": text, "texts": [asdict(each) for each in found]})
+        for text, texts in results:
+            print_json({"prompt": text, "texts": [asdict(each) for each in texts]})
             sys.stdout.flush()
     else:
         _print_texts(generator, results)
@@ -220,12 +224,14 @@ def _print_choice_scores(
 
     loaded, choices = load_ensemble(models, device), list(open_lines(choices_file))
     for prompt in prompts:
-        found = score_continuations(loaded, prompt, choices, continue_past_line_end=continue_past_line_end)
+        continuations = score_continuations(loaded, prompt, choices, continue_past_line_end=continue_past_line_end)
         if jsonl:
-            print_json({"prompt": prompt, "choices": [asdict(each) for each in found]})
+            print_json({"prompt": prompt, "choices": [asdict(each) for each in continuations]})
             sys.stdout.flush()
         else:
-            _print_text("\n".join(f"{each.log_prob:.6f}\t{each.log_prob_per_token:.6f}\t{each.text}" for each in found))
+            _print_text(
+                "\n".join(f"{each.log_prob:.6f}\t{each.log_prob_per_token:.6f}\t{each.text}" for each in continuations)
+            )
 
 
 def _read_prompts(prompt: str | None) -> Iterable[str]:

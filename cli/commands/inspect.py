@@ -46,9 +46,9 @@ def _inspect_run(folder: Path, as_json: bool) -> None:
         _print_json(report)
     else:
         _print_lines(_describe_run(report))
-    damaged = [each.name for each in parts if each.kind == run_folder.DAMAGED_STATUS]
-    if damaged:
-        raise DataError(f"damaged: {', '.join(damaged)}; make them again", file=folder)
+    damaged_parts = [each.name for each in parts if each.kind == run_folder.DAMAGED_STATUS]
+    if damaged_parts:
+        raise DataError(f"damaged: {', '.join(damaged_parts)}; make them again", file=folder)
 
 
 def _describe_run(report: Mapping[str, Any]) -> Iterator[str]:
@@ -60,8 +60,8 @@ def _describe_run(report: Mapping[str, Any]) -> Iterator[str]:
     rows = []
     for part in report["parts"]:
         steps = f"checkpoints {', '.join(map(str, part['steps']))}" if part["steps"] else ""
-        what = "; ".join(filter(None, (part["state"], steps, part["writer"] and f"{part['writer']} is writing it")))
-        rows.append((part["name"], part["bytes"], part["made"] or "", what))
+        state = "; ".join(filter(None, (part["state"], steps, part["writer"] and f"{part['writer']} is writing it")))
+        rows.append((part["name"], part["bytes"], part["made"] or "", state))
     yield from (f"  {line}" for line in table_lines(("part", "bytes", "made", "state"), rows))
     for part in report["parts"]:
         yield from (f"  {part['name']} would run: {command}" for command in part["commands"])
@@ -108,23 +108,25 @@ def _labelled_value_lines(label: str, value: object) -> Iterator[str]:
     if not isinstance(value, Mapping):
         yield f"  {label:<11}  {value}"
         return
-    for number, (key, each) in enumerate(flatten_keys(value)):
-        yield f"  {'' if number else label:<11}  {key} {f'{each:.6g}' if isinstance(each, float) else each}"
+    for number, (key, item) in enumerate(flatten_keys(value)):
+        yield f"  {'' if number else label:<11}  {key} {f'{item:.6g}' if isinstance(item, float) else item}"
 
 
 def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown_fingerprints: set[str]) -> Iterator[str]:
     """The tree of inputs; an artifact already in the tree (`shown_fingerprints`) is not expanded again."""
-    for number, (label, each) in enumerate(inputs.items(), 1):
+    for number, (label, item) in enumerate(inputs.items(), 1):
         last = number == len(inputs)
-        fingerprint, below = each["fingerprint"], each["lineage"].get("inputs", {})
-        made_by = each["lineage"].get("stage")
-        what = f"{made_by} {fingerprint[:FINGERPRINT_CHARACTERS_SHOWN]}" if made_by else _short_fingerprint(fingerprint)
-        again = bool(below) and fingerprint in shown_fingerprints
-        end = "  (as above)" if again else ""
-        yield f"{indent}{'└─' if last else '├─'} {label}: {what}  {each['path'] or ''}".rstrip() + end
-        if not again:
+        fingerprint, inputs_of_item = item["fingerprint"], item["lineage"].get("inputs", {})
+        made_by = item["lineage"].get("stage")
+        description = (
+            f"{made_by} {fingerprint[:FINGERPRINT_CHARACTERS_SHOWN]}" if made_by else _short_fingerprint(fingerprint)
+        )
+        is_repeated = bool(inputs_of_item) and fingerprint in shown_fingerprints
+        end = "  (as above)" if is_repeated else ""
+        yield f"{indent}{'└─' if last else '├─'} {label}: {description}  {item['path'] or ''}".rstrip() + end
+        if not is_repeated:
             shown_fingerprints.add(fingerprint)
-            yield from _lineage_tree(below, f"{indent}{'   ' if last else '│  '}", shown_fingerprints)
+            yield from _lineage_tree(inputs_of_item, f"{indent}{'   ' if last else '│  '}", shown_fingerprints)
 
 
 def _short_fingerprint(fingerprint: str) -> str:

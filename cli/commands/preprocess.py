@@ -69,9 +69,9 @@ def preprocess(
         "data.limits.max_ratio": max_ratio,
     }
     if recipe is not None:
-        own: dict[str, object] = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
-        own |= {"--from": source_language, "--to": to}
-        reject_flags(own, "not allowed with --recipe, which names it")
+        recipe_flags: dict[str, object] = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
+        recipe_flags |= {"--from": source_language, "--to": to}
+        reject_flags(recipe_flags, "not allowed with --recipe, which names it")
         run_recipe_stage("preprocess", recipe, sets, flags, out, cluster=cluster)
         return
     require_flag(train, "--train")
@@ -87,5 +87,5 @@ def preprocess(
 
 
 def _corpus_settings(pair: PathPair, languages: Mapping[str, str | None]) -> dict[str, str]:
-    said = {key: code for key, code in languages.items() if code is not None}
-    return {"format": "text", "source": str(pair[0]), "target": str(pair[1]), **said}
+    language_settings = {key: code for key, code in languages.items() if code is not None}
+    return {"format": "text", "source": str(pair[0]), "target": str(pair[1]), **language_settings}

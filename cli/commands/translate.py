@@ -52,14 +52,14 @@ def translate(options: TranslateOptions) -> None:
             reject_flags(values_by_flag(options, "unit"), "is for a masked language model")
             reject_flags(values_by_flag(options, "cluster"), "is for texts: this process captions images. Remove it")
             reject_flags(values_by_flag(options, "alignments"), "is for words of two texts: this model reads images")
-            named = image_arguments(options.file, options.more, first)
+            images = image_arguments(options.file, options.more, first)
             if options.out is not None:
                 files = options.prefixes, options.forced
                 caption_images_to_folder(
-                    options.model_folders, named, decoding, files, options.out, options.device or "auto"
+                    options.model_folders, images, decoding, files, options.out, options.device or "auto"
                 )
                 return
-            print_captions(load, named, decoding, *_constraint_texts(options), options.jsonl)
+            print_captions(load, images, decoding, *_constraint_texts(options), options.jsonl)
             return
         reject_flags({"IMAGE": options.more}, "this model reads text: give one file of it")
         text = resolve_text_argument(options.file, first, resources)
@@ -71,23 +71,23 @@ def translate(options: TranslateOptions) -> None:
             _translate_into_folder(options, text, decoding, options.out)
             return
         constraints = _constraint_texts(options)
-        translated = partial(translate_lines_by_torch, load, decoding, *constraints)
+        translator = partial(translate_lines_by_torch, load, decoding, *constraints)
         is_basic_search = options.step is None and not options.ensemble and constraints == (None, None)
         if is_basic_search and options.alignments is None and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
-            translated = partial(translate_few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
+            translator = partial(translate_few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
         align = resources.enter_context(open_alignment_file(options.alignments, load))
-        translate_to_stdout(translated, text, decoding, options.jsonl, align)
+        translate_to_stdout(translator, text, decoding, options.jsonl, align)
 
 
 def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
     """Translate the test sets of a recipe."""
-    others = (
+    other_options = (
         *("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "step", "unit", "jsonl"),
         "alignments",
     )
     reject_flags(
-        {"MODEL": options.model, "IMAGE": options.more, **values_by_flag(options, *others)},
+        {"MODEL": options.model, "IMAGE": options.more, **values_by_flag(options, *other_options)},
         "not allowed with --recipe, which sets the model and the test sets",
     )
     flags = {**options.decoding_flags, "training.device": options.device}
@@ -154,7 +154,7 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.translate import translate_file
 
-    first, *others = options.model_folders
+    first, *other_models = options.model_folders
     with TemporaryDirectory() as folder:
         if file == STDIN:
             file = Path(folder) / "stdin"
@@ -168,7 +168,7 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
             command=command_line(),
             reporter=make_reporter(),
             device=options.device or "auto",
-            ensemble=others,
+            ensemble=other_models,
             prefixes=options.prefixes,
             forced=options.forced,
             to=options.to,
@@ -181,9 +181,12 @@ def _fill_masks_to_stdout(options: TranslateOptions, file: Path, config: "Decodi
     """Print what a masked language model predicts of one text, line by line."""
     from tfm.data.lines import open_lines, stream_lines
 
-    others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "alignments", "out")
-    asked = {f"decoding.{key}": True for key in sorted(config.model_fields_set - {"n_best"})}
-    reject_flags({**values_by_flag(options, *others), **asked}, "has no effect: this model predicts what [MASK] hides")
+    other_options = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "alignments", "out")
+    decoding_flags = {f"decoding.{key}": True for key in sorted(config.model_fields_set - {"n_best"})}
+    reject_flags(
+        {**values_by_flag(options, *other_options), **decoding_flags},
+        "has no effect: this model predicts what [MASK] hides",
+    )
     count = config.n_best if "n_best" in config.model_fields_set else NUM_CANDIDATES
     lines = open_lines(file) if file != STDIN else stream_lines(sys.stdin.buffer, "stdin")
     print_mask_fillings(partial(_load_model, options), lines, count, options.unit or "piece", options.jsonl)

@@ -62,8 +62,8 @@ def hard_attention_weights(logits: Tensor) -> Tensor:
     without a gradient (the straight-through estimator of Bengio et al. 2013).
     """
     soft = softmax_weights(logits)
-    hard = torch.zeros_like(soft).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
-    return hard + (soft - soft.detach()) if soft.requires_grad else hard
+    hard_weights = torch.zeros_like(soft).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+    return hard_weights + (soft - soft.detach()) if soft.requires_grad else hard_weights
 
 
 AttentionWeightFunction = Callable[[Tensor], Tensor]

@@ -82,16 +82,16 @@ class FusedAttention(nn.Module):
             return to_explicit_attention
         key, value, full_dtype = repeat_kv(key, query), repeat_kv(value, query), query.dtype
         position_bias = self.equation.positions.relative_bias(query, key, query_positions, key_positions)
-        trained = position_bias is not None and position_bias.requires_grad
-        short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not trained
+        is_bias_trained = position_bias is not None and position_bias.requires_grad
+        is_short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not is_bias_trained
         only_causal = (
             mask.causal and not mask.strict and mask.allowed is None and mask.flat is None and mask.window is None
         )
-        is_causal = position_bias is None and only_causal and not short
+        is_causal = position_bias is None and only_causal and not is_short
         bias = None
         if not is_causal:
             bias = add_optional_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
-        if short:
+        if is_short:
             return ShortSequenceAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
         if on_cpu:
             return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=is_causal)

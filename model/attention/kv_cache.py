@@ -34,30 +34,30 @@ class CacheSlots:
     mask: Mask
     _rows: dict[tuple[int, int], Tensor] = field(default_factory=dict, compare=False, repr=False)
     _masks: dict[int, Mask] = field(default_factory=dict, compare=False, repr=False)
-    _before: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
+    _ancestors: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
 
     def window_mask(self, window: int) -> Mask:
         """The mask of the slots that are at most `window` positions before each row."""
         if window not in self._masks:
-            near = (self.new_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
-            self._masks[window] = Mask(allowed=near if self.mask.allowed is None else near & self.mask.allowed)
+            is_near = (self.new_positions[:, :, None] - self.positions[:, None] <= window)[:, None]
+            self._masks[window] = Mask(allowed=is_near if self.mask.allowed is None else is_near & self.mask.allowed)
         return self._masks[window]
 
     def with_strict_mask(self) -> "CacheSlots":
         """The same slots, of which each row attends to those before its own; a first row has only its own."""
         new = self.new_positions[:, :, None]
-        before = ((self.positions[:, None] < new) | (new == 0))[:, None]
-        allowed = before if self.mask.allowed is None else before & self.mask.allowed
+        is_earlier = ((self.positions[:, None] < new) | (new == 0))[:, None]
+        allowed = is_earlier if self.mask.allowed is None else is_earlier & self.mask.allowed
         return CacheSlots(self.new_slots, self.new_positions, self.positions, Mask(allowed=allowed))
 
     def ancestor_slots(self, distance: int) -> tuple[Tensor, Tensor]:
         """The slot (B, W) of each row's ancestor `distance` positions before it, and whether there is one (B, W)."""
-        if distance not in self._before:
-            found = self.positions[:, None] == self.new_positions[:, :, None] - distance
+        if distance not in self._ancestors:
+            is_ancestor = self.positions[:, None] == self.new_positions[:, :, None] - distance
             if self.mask.allowed is not None:
-                found &= self.mask.allowed[:, 0]
-            self._before[distance] = found.to(torch.uint8).argmax(2), found.any(2)
-        return self._before[distance]
+                is_ancestor &= self.mask.allowed[:, 0]
+            self._ancestors[distance] = is_ancestor.to(torch.uint8).argmax(2), is_ancestor.any(2)
+        return self._ancestors[distance]
 
     def flat_cache_indices(self, heads: int, capacity: int) -> Tensor:
         """Return the indices (B * H * W,) of the new rows in a cache (B, H, capacity, K) viewed as (B * H * capacity,
@@ -92,8 +92,8 @@ class LayerKVCache:
             rows = slots.flat_cache_indices(key.shape[1], keys.shape[2])
             for cache, new in ((keys, key), (values, value)):
                 cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
-        used = slots.positions.shape[1]
-        return keys[:, :, :used], values[:, :, :used]
+        num_used_slots = slots.positions.shape[1]
+        return keys[:, :, :num_used_slots], values[:, :, :num_used_slots]
 
     def ensure_capacity(
         self, slots: CacheSlots, heads: int, widths: tuple[int, int], like: Tensor
@@ -106,10 +106,10 @@ class LayerKVCache:
             widths: K and V.
             like: a tensor that has the type and device of the cache.
         """
-        used = slots.positions.shape[1]
+        num_used_slots = slots.positions.shape[1]
         batch, width = slots.new_slots.shape
-        self._key = _grow_cache(self._key, used, like, (batch, heads, width, widths[0]))
-        self._value = _grow_cache(self._value, used, like, (batch, heads, width, widths[1]))
+        self._key = _grow_cache(self._key, num_used_slots, like, (batch, heads, width, widths[0]))
+        self._value = _grow_cache(self._value, num_used_slots, like, (batch, heads, width, widths[1]))
         return self._key, self._value
 
     def ancestor_kv(self, distance: int, slots: CacheSlots) -> tuple[Tensor, Tensor] | None:
@@ -120,10 +120,10 @@ class LayerKVCache:
         """
         if self._key is None or self._value is None:
             return None
-        places, found = slots.ancestor_slots(distance)
-        sentences = torch.arange(len(places), device=places.device)[:, None]
+        slot_indices, has_ancestor = slots.ancestor_slots(distance)
+        sentences = torch.arange(len(slot_indices), device=slot_indices.device)[:, None]
         key, value = (
-            (cache[sentences, :, places].flatten(2) * found[:, :, None]).flatten(0, 1)
+            (cache[sentences, :, slot_indices].flatten(2) * has_ancestor[:, :, None]).flatten(0, 1)
             for cache in (self._key, self._value)
         )
         return key, value
@@ -152,10 +152,13 @@ class LayerKVCache:
 
     def select(self, sentences: Tensor) -> "LayerKVCache":
         """The cache of these sentences (B',), in this order: a copy."""
-        kept = LayerKVCache()
+        selection = LayerKVCache()
         if self._key is not None and self._value is not None:
-            kept._key, kept._value = self._key.index_select(0, sentences), self._value.index_select(0, sentences)
-        return kept
+            selection._key, selection._value = (
+                self._key.index_select(0, sentences),
+                self._value.index_select(0, sentences),
+            )
+        return selection
 
 
 def _grow_cache(cache: Tensor | None, num_used_slots: int, like: Tensor, new_shape: Sequence[int]) -> Tensor:

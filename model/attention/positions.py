@@ -118,8 +118,8 @@ class ConcatenatedPositions(nn.Module):
 
     def forward(self, rows: Tensor, positions: Tensor) -> Tensor:
         """(N, D - width), (N,) -> (N, D)."""
-        nothing = rows.new_zeros(len(rows), self.width)
-        return torch.cat([rows, self.scheme(nothing, positions)], dim=1)
+        zeros = rows.new_zeros(len(rows), self.width)
+        return torch.cat([rows, self.scheme(zeros, positions)], dim=1)
 
 
 class AbsoluteAttentionPositions(AttentionPositions):

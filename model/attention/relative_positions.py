@@ -83,10 +83,10 @@ class Rotary(AttentionPositions):
         return scale_rope_frequencies(_inverse_frequencies(heads.shape[-1], heads, self.rotary.base), self.rotary)
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
-        wide = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
-        rotations = self.rotations(wide, positions)
-        turned = as_complex(wide) * (rotations.unsqueeze(1) if positions.dim() == 2 else rotations)
-        return torch.view_as_real(turned).flatten(-2).to(heads.dtype)
+        wide_heads = heads.float() if heads.itemsize < 4 else heads  # there are no complex numbers of bf16
+        rotations = self.rotations(wide_heads, positions)
+        rotated = as_complex(wide_heads) * (rotations.unsqueeze(1) if positions.dim() == 2 else rotations)
+        return torch.view_as_real(rotated).flatten(-2).to(heads.dtype)
 
     def rotations(self, heads: Tensor, positions: Tensor) -> Tensor:
         """Return e^(i pos f_i) of positions (..), complex (.., K / 2), for queries or keys (.., K)."""
@@ -98,9 +98,9 @@ def as_complex(x: Tensor) -> Tensor:
     """Return x (..., K) as complex numbers (..., K / 2), x_2i + i x_2i+1: a view, where x lies in memory as complex
     numbers have to.
     """
-    whole = x.stride(-1) == 1 and not any(number % 2 for number in (x.storage_offset(), *x.stride()[:-1]))
-    laid_out = x if whole else x.clone(memory_format=torch.contiguous_format)
-    return torch.view_as_complex(laid_out.view(*x.shape[:-1], -1, 2))
+    is_aligned = x.stride(-1) == 1 and not any(number % 2 for number in (x.storage_offset(), *x.stride()[:-1]))
+    aligned = x if is_aligned else x.clone(memory_format=torch.contiguous_format)
+    return torch.view_as_complex(aligned.view(*x.shape[:-1], -1, 2))
 
 
 def scale_rope_frequencies(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
@@ -114,8 +114,8 @@ def scale_rope_frequencies(frequencies: Tensor, rotary: RotaryConfig) -> Tensor:
         return slow
     low, high = rotary.low_frequency_factor, rotary.high_frequency_factor
     rotations = frequencies * (rotary.original_length / (2 * math.pi))
-    kept = ((rotations - low) / (high - low)).clamp(0, 1)
-    return kept * frequencies + (1 - kept) * slow
+    kept_share = ((rotations - low) / (high - low)).clamp(0, 1)
+    return kept_share * frequencies + (1 - kept_share) * slow
 
 
 class Alibi(AttentionPositions):
@@ -226,25 +226,25 @@ class TransformerXLPositions(AttentionPositions):
             key_positions: (S,), or (B, S) where sentences differ.
         """
         heads, head_dim = self.u.shape[0], self.u.shape[2]
-        behind = -key_distances(query_positions, key_positions)
+        distances = -key_distances(query_positions, key_positions)
         if query_positions.dim() == 1:  # they count up: no need to ask a device how far they reach
             farthest = max(len(query_positions), len(key_positions)) - 1
         else:
-            farthest = int(behind.abs().max())
+            farthest = int(distances.abs().max())
         far_to_near = torch.arange(-farthest, farthest + 1, device=query.device)
         angles = far_to_near.unsqueeze(-1) * _inverse_frequencies(heads * head_dim, query)
         sines = torch.cat([angles.sin(), angles.cos()], dim=1)[:, : heads * head_dim]
         distance_logits = (sines @ self.weight.t()).view(-1, heads, head_dim).permute(1, 2, 0)
         logits: Tensor = self.u @ key.transpose(2, 3) + _gather_by_distance(
-            (query + self.v) @ distance_logits, behind + farthest
+            (query + self.v) @ distance_logits, distances + farthest
         )
         return logits / math.sqrt(head_dim)
 
 
 def key_distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     """Return j - i of every query i and key j: (T, S), or (B, 1, T, S) where the positions of sentences differ."""
-    between = key_positions.unsqueeze(-2) - query_positions.unsqueeze(-1)
-    return between if between.dim() == 2 else between.unsqueeze(1)
+    distances = key_positions.unsqueeze(-2) - query_positions.unsqueeze(-1)
+    return distances if distances.dim() == 2 else distances.unsqueeze(1)
 
 
 def _gather_by_distance(distance_logits: Tensor, distance_indices: Tensor) -> Tensor:

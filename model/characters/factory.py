@@ -27,12 +27,12 @@ class CharacterModuleFactory(ModuleFactory):
     def source_embedding(self, table: EmbeddingTable) -> CharacterEmbedding:
         """The shorter sequence of the source's characters."""
         stack = self.config.encoder
-        near = ModuleFactory(
+        local_factory = ModuleFactory(
             self.config.model_copy(update={"window": self.canine.window}), self.compute_dtype, self.dropout_rng
         )
         return CharacterEmbedding(
             self.embedding(table, stack),
-            near.layer(stack),
+            local_factory.layer(stack),
             Downsampling(
                 stack.dim,
                 self.canine.rate,

@@ -48,5 +48,5 @@ class HashEmbedding(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """(N,) -> (N, E)."""
-        found: Tensor = self.tables(self.bucket_indices(ids) + self.firsts)
-        return found.flatten(1)
+        vectors: Tensor = self.tables(self.bucket_indices(ids) + self.firsts)
+        return vectors.flatten(1)

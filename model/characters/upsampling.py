@@ -56,7 +56,7 @@ class Upsampling(nn.Module):
         Returns:
             Rows (N, D).
         """
-        both = torch.cat([characters, layout.repeat_rows(downsampled)], dim=1)
-        rows = self.norm(F.gelu(self.words(gather_windows(both, layout.characters.positions, self.offsets))))
+        features = torch.cat([characters, layout.repeat_rows(downsampled)], dim=1)
+        rows = self.norm(F.gelu(self.words(gather_windows(features, layout.characters.positions, self.offsets))))
         rows = self.layer(rows, layout.characters, padding_mask(layout.characters))
         return self.last_norm(rows)  # type: ignore[no-any-return]

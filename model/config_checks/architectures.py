@@ -8,8 +8,8 @@ from tfm.model.config_fields import GATED_ACTIVATIONS, SUPPORTED_TASKS, ModelFie
 def task_problem(config: ModelFields) -> str | None:
     if config.task in SUPPORTED_TASKS[config.architecture]:
         return None
-    able = " or ".join(f'"{task}"' for task in SUPPORTED_TASKS[config.architecture])
-    return f'architecture = "{config.architecture}" is for {able}, not "{config.task}": set model.task'
+    choices = " or ".join(f'"{task}"' for task in SUPPORTED_TASKS[config.architecture])
+    return f'architecture = "{config.architecture}" is for {choices}, not "{config.task}": set model.task'
 
 
 def block_task_problem(config: ModelFields) -> str | None:
@@ -30,8 +30,8 @@ def begin_token_problem(config: ModelFields) -> str | None:
     if config.architecture != "encoder_only":
         return f'begin_token is for architecture = "encoder_only", not "{config.architecture}"'
     if config.vision is not None or config.canine is not None:
-        what = "images (model.vision)" if config.vision is not None else "characters (model.canine)"
-        return f"begin_token is a piece before the others: a model that reads {what} has none"
+        source_kind = "images (model.vision)" if config.vision is not None else "characters (model.canine)"
+        return f"begin_token is a piece before the others: a model that reads {source_kind} has none"
     return None
 
 
@@ -49,12 +49,12 @@ def languages_problem(config: ModelFields) -> str | None:
     if config.languages == "source":
         return None
     if (config.architecture, config.task) != ("transformer", "translation"):
-        of = f'architecture = "{config.architecture}" with task = "{config.task}"'
+        setting = f'architecture = "{config.architecture}" with task = "{config.task}"'
     elif config.vision is not None or config.canine is not None:
-        of = "model.vision" if config.vision is not None else "model.canine"
+        setting = "model.vision" if config.vision is not None else "model.canine"
     else:
         return None
-    return f'languages = "{config.languages}" is of an encoder and a decoder that translate text, not of {of}'
+    return f'languages = "{config.languages}" is of an encoder and a decoder that translate text, not of {setting}'
 
 
 def stack_mixing_problem(config: ModelFields) -> str | None:
@@ -62,8 +62,8 @@ def stack_mixing_problem(config: ModelFields) -> str | None:
         if getattr(config, side).mixing is None:
             continue
         if config.architecture != "transformer":
-            wanted = f'architecture = "transformer"; with "{config.architecture}" set model.mixing'
-            return f"model.{side}.mixing is for {wanted}"
+            requirement = f'architecture = "transformer"; with "{config.architecture}" set model.mixing'
+            return f"model.{side}.mixing is for {requirement}"
         if side not in config.text_stacks:
             return f"model.{side}.mixing is of an encoder that reads pieces, not characters or images: remove it"
         if getattr(config, side).mixing == config.mixing:
@@ -77,8 +77,8 @@ def stack_mixing_problem(config: ModelFields) -> str | None:
 def recurrent_norm_problem(config: ModelFields) -> str | None:
     if config.architecture != "recurrent" or config.recurrent.normalization == "none":
         return None
-    both = ("decoder",) if config.vision or config.canine else ("encoder", "decoder")
-    sides = both if config.only_stack is None else (config.only_stack,)
+    text_sides = ("decoder",) if config.vision or config.canine else ("encoder", "decoder")
+    sides = text_sides if config.only_stack is None else (config.only_stack,)
     if all(getattr(config, side).layers == 1 for side in sides):
         return (
             f'recurrent.normalization = "{config.recurrent.normalization}" is of what layers after the first read: set '

@@ -10,8 +10,8 @@ def projections_width_problem(config: ModelFields) -> str | None:
     for side in config.attention_sides:
         stack = getattr(config, side)
         for key in ("key_value_heads", "key_dim", "value_dim"):
-            if (given := getattr(stack, key)) is not None:
-                return f"attention_projections = false leaves rows as wide as they are: remove {side}.{key} = {given}"
+            if (value := getattr(stack, key)) is not None:
+                return f"attention_projections = false leaves rows as wide as they are: remove {side}.{key} = {value}"
     if config.attention_sides and config.encoder.dim != config.decoder.dim and config.architecture == "transformer":
         return (
             f"attention_projections = false compares rows of the decoder ({config.decoder.dim}) with those of the "

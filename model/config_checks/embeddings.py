@@ -7,10 +7,10 @@ from tfm.model.config_tables import StackConfig
 
 
 def pretrained_vectors_problem(config: ModelFields) -> str | None:
-    reads = config.embedded_sides
+    sides = config.embedded_sides
     for side in config.pretrained_vector_sides:
-        if side not in reads:
-            return f'architecture = "{config.architecture}" has no separate {side} embedding: give {reads[0]}_vectors'
+        if side not in sides:
+            return f'architecture = "{config.architecture}" has no separate {side} embedding: give {sides[0]}_vectors'
     return None
 
 
@@ -75,8 +75,8 @@ def adaptive_width_problem(config: ModelFields) -> str | None:
     if config.adaptive is None:
         return None
     stacks = {"encoder": (config.encoder,), "decoder": (config.decoder,)}
-    both = (config.encoder, config.decoder) if config.vision is None else (config.decoder,)
-    for stack in both if config.only_stack is None else stacks[config.only_stack]:
+    embedded_stacks = (config.encoder, config.decoder) if config.vision is None else (config.decoder,)
+    for stack in embedded_stacks if config.only_stack is None else stacks[config.only_stack]:
         width, factor = config.embedding_dim or stack.dim, config.adaptive.factor
         if width < factor ** len(config.adaptive.cutoffs):
             return (
@@ -98,7 +98,7 @@ def heads_dim_problem(config: ModelFields) -> str | None:
 
 
 def tied_width_problem(config: ModelFields) -> str | None:
-    two = len(config.embedded_sides) == 2 and config.tie in ("embeddings", "all")
-    if two and config.embedding_dim is None and config.encoder.dim != config.decoder.dim:
+    has_tied_sides = len(config.embedded_sides) == 2 and config.tie in ("embeddings", "all")
+    if has_tied_sides and config.embedding_dim is None and config.encoder.dim != config.decoder.dim:
         return f'tie = "{config.tie}" with encoder and decoder of different dim needs embedding_dim'
     return None

@@ -56,28 +56,28 @@ def positions_in_attention_problem(config: ModelFields) -> str | None:
     """Vectors of positions are cut into heads as rows are, and added in self-attention."""
     if config.positions_join != "attention" or _is_order_aware(config):
         return None
-    if others := sorted(config.mixings - {"attention"}):
+    if other_mixings := sorted(config.mixings - {"attention"}):
         return (
             'positions_join = "attention" adds positions in self-attention, in whose place mixing = '
-            f'"{others[0]}" stands: remove one'
+            f'"{other_mixings[0]}" stands: remove one'
         )
     if config.canine is not None:
         return 'positions_join = "attention" is of layers that read pieces, not characters (model.canine): remove one'
     for side in config.attention_sides:
         for key in ("key_value_heads", "key_dim", "value_dim"):
-            if (given := getattr(getattr(config, side), key)) is not None:
+            if (value := getattr(getattr(config, side), key)) is not None:
                 return (
                     'positions_join = "attention" cuts vectors as wide as rows into the heads of queries, keys and '
-                    f"values: remove {side}.{key} = {given}"
+                    f"values: remove {side}.{key} = {value}"
                 )
     return None
 
 
 def sinusoidal_dim_problem(config: ModelFields) -> str | None:
-    found = {"positions_join": config.positions_join == "concatenate", "mixing": "recurrent" in config.mixings}
+    is_selected = {"positions_join": config.positions_join == "concatenate", "mixing": "recurrent" in config.mixings}
     halves = {} if _is_order_aware(config) else {"positions_join": "concatenate", "mixing": "recurrent"}
     for name, half in halves.items():
-        if found[name] and min(config.encoder.dim, config.decoder.dim) < 2:
+        if is_selected[name] and min(config.encoder.dim, config.decoder.dim) < 2:
             return f'{name} = "{half}" splits rows into two halves: dim must be 2 or more'
     if config.vision is not None and config.vision.positions == "sinusoidal" and config.encoder.dim < 2:
         return 'vision.positions = "sinusoidal" splits rows into two halves: encoder.dim must be 2 or more'
@@ -90,12 +90,12 @@ def fairseq_dim_problem(config: ModelFields) -> str | None:
     )
     if _is_order_aware(config):
         return None
-    least = 8 if config.positions_join == "concatenate" else 4
+    minimum = 8 if config.positions_join == "concatenate" else 4
     for side in sides:
         dim = getattr(config, side).dim
-        if config.positions == "fairseq" and dim < least and not (side == "encoder" and config.vision is not None):
+        if config.positions == "fairseq" and dim < minimum and not (side == "encoder" and config.vision is not None):
             return (
-                f'positions = "fairseq" divides by the number of its frequencies less 1: {side}.dim = {least} or more'
+                f'positions = "fairseq" divides by the number of its frequencies less 1: {side}.dim = {minimum} or more'
             )
     return None
 

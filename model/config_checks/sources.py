@@ -30,8 +30,8 @@ def image_source_vectors_problem(config: ModelFields) -> str | None:
 
 
 def image_reversal_problem(config: ModelFields) -> str | None:
-    why = "is of an encoder that reads text; an image (model.vision) is not read in an order"
-    return None if config.vision is None else _reading_direction_problem(config, why)
+    reason = "is of an encoder that reads text; an image (model.vision) is not read in an order"
+    return None if config.vision is None else _reading_direction_problem(config, reason)
 
 
 def vision_pooling_problem(config: ModelFields) -> str | None:
@@ -82,14 +82,14 @@ def canine_hashes_problem(config: ModelFields) -> str | None:
 
 
 def canine_order_problem(config: ModelFields) -> str | None:
-    why = "is of an encoder that reads step by step; that of model.canine attends"
-    return None if config.canine is None else _reading_direction_problem(config, why)
+    reason = "is of an encoder that reads step by step; that of model.canine attends"
+    return None if config.canine is None else _reading_direction_problem(config, reason)
 
 
 def canine_with_other_mixing_problem(config: ModelFields) -> str | None:
     if config.canine is not None and config.mixings != {"attention"}:
-        other = sorted(config.mixings - {"attention"})[0]
-        return f'model.canine has layers of attention: mixing = "attention", not "{other}"'
+        mixing = sorted(config.mixings - {"attention"})[0]
+        return f'model.canine has layers of attention: mixing = "attention", not "{mixing}"'
     return None
 
 
@@ -99,10 +99,10 @@ def _task_problem(
     if config.task in tasks_by_architecture.get(config.architecture, ()):
         return None
     pairs = ((name, task) for name, tasks in tasks_by_architecture.items() for task in tasks)
-    able = ", ".join(f'"{name}" ("{task}")' for name, task in pairs)
+    choices = ", ".join(f'"{name}" ("{task}")' for name, task in pairs)
     return (
         f'architecture = "{config.architecture}" with task = "{config.task}" does not read {source_kind}; '
-        f"these do: {able}"
+        f"these do: {choices}"
     )
 
 

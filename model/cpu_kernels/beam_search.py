@@ -93,13 +93,13 @@ def _find_best_continuations(logits, log_prob_sums, count, pad_bos_eos_ids, must
     vocab, (padding, begin, end), k = logits.shape[1], pad_bos_eos_ids, 2 * len(log_prob_sums)
     values, beams, tokens = np.full(k, -np.inf), np.zeros(k, np.int64), np.zeros(k, np.int64)
     maxima = np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
-    never = np.array([padding, begin, padding if may_end else end])
+    forbidden = np.array([padding, begin, padding if may_end else end])
     for w in range(count):
         if must_end:
             normalizer = row_normalizer(logits, w * vocab, vocab, maxima)
             insert_candidate(values, beams, tokens, log_prob_sums[w] + (logits[w, end] - normalizer), w, end)
         elif log_prob_sums[w] > -np.inf:
-            topk_of_row(logits, w, vocab, never, log_prob_sums[w], w, values, beams, tokens, maxima)
+            topk_of_row(logits, w, vocab, forbidden, log_prob_sums[w], w, values, beams, tokens, maxima)
     return values, beams, tokens
 
 
@@ -109,25 +109,25 @@ def _record_finished_hypothesis(state, t, parent, log_prob_sum, score):  # type:
     number = state.progress[1]
     state.end_steps[number], state.end_parents[number], state.end_sums[number] = t, parent, log_prob_sum
     state.progress[1] = number + 1
-    place = len(state.best)
-    while place > 0 and score > state.best[place - 1]:
-        place -= 1
-    for i in range(len(state.best) - 1, place, -1):
+    rank = len(state.best)
+    while rank > 0 and score > state.best[rank - 1]:
+        rank -= 1
+    for i in range(len(state.best) - 1, rank, -1):
         state.best[i] = state.best[i - 1]
-    if place < len(state.best):
-        state.best[place] = score
+    if rank < len(state.best):
+        state.best[rank] = score
 
 
 @helper_jit
 def _extend_unfinished_hypotheses(state, t, candidates, eos_id):  # type: ignore[no-untyped-def]
     """Let the best continuations that do not end go on: their pieces, sums and slots."""
-    (values, beams, tokens), width, kept = candidates, len(state.sums), 0
-    before = state.slots.copy()
+    (values, beams, tokens), width, count = candidates, len(state.sums), 0
+    old_slots = state.slots.copy()
     for i in range(len(values)):
-        if kept < width and not (tokens[i] == eos_id and values[i] > -np.inf):
-            state.tokens[t, kept], state.parents[t, kept], state.sums[kept] = tokens[i], beams[i], values[i]
-            state.slots[0, kept, : t + 1] = before[0, beams[i], : t + 1]
-            kept += 1
+        if count < width and not (tokens[i] == eos_id and values[i] > -np.inf):
+            state.tokens[t, count], state.parents[t, count], state.sums[count] = tokens[i], beams[i], values[i]
+            state.slots[0, count, : t + 1] = old_slots[0, beams[i], : t + 1]
+            count += 1
 
 
 @compile_function(BEAM_SIGNATURE)
@@ -160,7 +160,7 @@ def extend_beam(  # type: ignore[no-untyped-def]
         max_steps: the most steps.
     """
     settings, (_, begin, end), width = decoder.settings, pad_bos_eos_ids, len(state.sums)
-    memory_seen, counts = (
+    memory_slots, counts = (
         list_first_slots(memory_keys.shape[3], memory_keys.shape[3]),
         np.empty((1, width), np.int64),
     )
@@ -168,29 +168,31 @@ def extend_beam(  # type: ignore[no-untyped-def]
     for t in range(state.progress[0], state.progress[0] + max_steps):
         rows = 1 if t == 0 else width  # at first there is one hypothesis
         x, cos_sin = _embed_beam(decoder, first if t == 0 else state.tokens[t - 1], t)
-        own = np.empty((1, rows), np.int64)
+        new_slots = np.empty((1, rows), np.int64)
         for w in range(rows):
-            own[0, w] = state.slots[0, w, t] = t * width + w
+            new_slots[0, w] = state.slots[0, w, t] = t * width + w
             counts[0, w] = t + 1
-        seen = state.slots, counts
+        allowed_slots = state.slots, counts
         for layer in range(len(memory_keys)):
             cache = state.keys[layer], state.values[layer]
-            x = apply_self_attention(settings, decoder.attention, cos_sin, layer, x, cache[0], cache[1], own, seen)
+            x = apply_self_attention(
+                settings, decoder.attention, cos_sin, layer, x, cache[0], cache[1], new_slots, allowed_slots
+            )
             x = apply_cross_attention(
-                settings, cross_attention, layer, x, memory_keys[layer], memory_values[layer], memory_seen
+                settings, cross_attention, layer, x, memory_keys[layer], memory_values[layer], memory_slots
             )
             x = apply_feed_forward(settings, decoder.feed_forward, layer, x)
         logits = apply_linear(output, 0, pre_norm(settings, decoder.final_norm, 0, x))
-        found = _find_best_continuations(logits, state.sums, rows, pad_bos_eos_ids, t >= longest, t >= shortest)
-        values, beams, tokens = found
+        candidates = _find_best_continuations(logits, state.sums, rows, pad_bos_eos_ids, t >= longest, t >= shortest)
+        values, beams, tokens = candidates
         for i in range(width):
             if tokens[i] == end and values[i] > -np.inf:
                 _record_finished_hypothesis(state, t, beams[i], values[i], values[i] / length_norms[t + 1])
-        _extend_unfinished_hypotheses(state, t, found, end)
+        _extend_unfinished_hypotheses(state, t, candidates, end)
         state.progress[0] = t + 1
         leading, rival = state.sums[0], state.best[-1]
         cannot_improve = leading / length_norms[longest + 1] < rival
-        enough = state.progress[1] >= width and leading / length_norms[t + 1] <= rival
-        if cannot_improve or enough or not leading > -np.inf:
+        has_enough = state.progress[1] >= width and leading / length_norms[t + 1] <= rival
+        if cannot_improve or has_enough or not leading > -np.inf:
             state.progress[2] = 1
             break

@@ -51,8 +51,8 @@ def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
     _, groups, slots, width = rows.shape
     for g in range(groups):
         first = ((sentence * groups + g) * slots + slot) * width
-        for place in range(first, first + width, CACHE_LINE_BYTES // rows.itemsize):
-            _prefetch(rows, place)
+        for offset in range(first, first + width, CACHE_LINE_BYTES // rows.itemsize):
+            _prefetch(rows, offset)
 
 
 @inline_jit
@@ -84,14 +84,14 @@ def list_allowed_keys(allowed, key_indices, counts):  # type: ignore[no-untyped-
     batch, width, num_keys = allowed.shape
     for b in range(batch):
         for w in range(width):
-            row, places = allowed[b, w], key_indices[b, w]
+            row, indices = allowed[b, w], key_indices[b, w]
             count = 0
             for s in range(num_keys):
-                places[count] = s
+                indices[count] = s
                 count += row[s]
             counts[b, w] = count
             for i in range(count, count + UNROLL_FACTOR - 1):
-                places[i] = places[0]
+                indices[i] = indices[0]
 
 
 @inline_jit
@@ -107,9 +107,11 @@ def store_cache_row(cache, sentence, slot, row, offset):  # type: ignore[no-unty
     """
     _, groups, slots, width = cache.shape
     for g in range(groups):
-        place = ((sentence * groups + g) * slots + slot) * width
+        cache_offset = ((sentence * groups + g) * slots + slot) * width
         for k in range(0, width, LANES):
-            store_partial(cache, place + k, width - k, load_partial(row, offset + g * width + k, width - k, ZERO))
+            store_partial(
+                cache, cache_offset + k, width - k, load_partial(row, offset + g * width + k, width - k, ZERO)
+            )
 
 
 @inline_jit
@@ -161,15 +163,15 @@ def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
 def _sum_weighted_values(value, offset, key_indices, list_offset, count, value_dim, weights, s, scale, output, v):  # type: ignore[no-untyped-def]
     """Set the output, from place v on, to scale * the sum of the listed values from `offset` on, each weighted."""
     for part in range(0, value_dim, 2 * LANES):
-        more = value_dim - part
+        num_left = value_dim - part
         acc_low = acc_high = splat(ZERO)
         for i in range(count):
             weight = splat(load_scalar(weights, s + i))
             value_offset = (offset + np.int64(load_scalar(key_indices, list_offset + i))) * value_dim + part
-            acc_low = acc_low + weight * load_partial(value, value_offset, more, ZERO)
-            acc_high = acc_high + weight * load_partial(value, value_offset + LANES, more - LANES, ZERO)
-        store_partial(output, v + part, more, acc_low * splat(scale))
-        store_partial(output, v + part + LANES, more - LANES, acc_high * splat(scale))
+            acc_low = acc_low + weight * load_partial(value, value_offset, num_left, ZERO)
+            acc_high = acc_high + weight * load_partial(value, value_offset + LANES, num_left - LANES, ZERO)
+        store_partial(output, v + part, num_left, acc_low * splat(scale))
+        store_partial(output, v + part + LANES, num_left - LANES, acc_high * splat(scale))
 
 
 def _attend(query, key, value, slots, key_indices, counts, scale, output):  # type: ignore[no-untyped-def]
@@ -197,11 +199,11 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
             m = w % num_lists
             if b + 1 < batch:
                 _prefetch_chunk(key, value, key_indices[b + 1], counts[b + 1], b + 1, w, width)
-            listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
+            list_start, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, q = (b * groups + h // sharing) * num_keys, (b * width + w) * query_dim + h * key_dim
                 _score_keys(
-                    query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * row_stride
+                    query, q, key, first, key_indices, list_start, count, key_dim, weights, (w * heads + h) * row_stride
                 )
         for row in range(width * heads):
             shares[row] = _softmax(
@@ -209,7 +211,7 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
             )
         for w in range(width):
             m = w % num_lists
-            listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
+            list_start, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, row = (b * groups + h // sharing) * num_keys, w * heads + h
                 v = (b * width * heads + row) * value_dim
@@ -217,7 +219,7 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
                     value,
                     first,
                     key_indices,
-                    listed,
+                    list_start,
                     count,
                     value_dim,
                     weights,
@@ -269,16 +271,20 @@ def allocate_slots(ancestor_mask, slot_positions, lengths, new_slots, new_ancest
     batch, width, slots = ancestor_mask.shape
     num_slots = 0
     for b in range(batch):
-        taken = 0
+        num_taken = 0
         for s in range(slots + width):
             is_free = True
             for w in range(width):
                 new_ancestor_mask[b, w, s] = s < slots and ancestor_mask[b, w, s]
                 is_free = is_free and not new_ancestor_mask[b, w, s]
             new_slot_positions[b, s] = slot_positions[b, s] if s < slots else 0
-            if is_free and taken < width:
-                new_slots[b, taken], new_ancestor_mask[b, taken, s], new_slot_positions[b, s] = s, True, lengths[b]
-                taken += 1
+            if is_free and num_taken < width:
+                new_slots[b, num_taken], new_ancestor_mask[b, num_taken, s], new_slot_positions[b, s] = (
+                    s,
+                    True,
+                    lengths[b],
+                )
+                num_taken += 1
                 is_free = False
             if not is_free:
                 num_slots = max(num_slots, s + 1)

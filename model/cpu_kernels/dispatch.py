@@ -41,11 +41,11 @@ def use_compiled_kernels(enabled: bool) -> Iterator[None]:
     more.
     """
     global _library
-    before, _library = _library, load_kernel_module(LIBRARY_MODULE) if enabled else None
+    previous, _library = _library, load_kernel_module(LIBRARY_MODULE) if enabled else None
     try:
         yield
     finally:
-        _library = before
+        _library = previous
 
 
 def load_kernel_module(name: str) -> Any:
@@ -53,8 +53,8 @@ def load_kernel_module(name: str) -> Any:
     if sys.modules.get(name) is None:
         try:
             # Ctrl-C reaches the main thread alone: numba, interrupted while it is imported, fails at each later import
-            with ThreadPoolExecutor(1) as other:
-                other.submit(import_module, name).result()
+            with ThreadPoolExecutor(1) as executor:
+                executor.submit(import_module, name).result()
         except (ImportError, OSError):
             return None
     return import_module(name)
@@ -145,8 +145,8 @@ def try_write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, sl
     """
     if not _is_supported(key):
         return False
-    for all_, new in ((keys, key), (values, value)):
-        _library.write_slots(all_.numpy(), _merge_heads(new).numpy(), slots.contiguous().numpy())
+    for cache, new in ((keys, key), (values, value)):
+        _library.write_slots(cache.numpy(), _merge_heads(new).numpy(), slots.contiguous().numpy())
     return True
 
 
@@ -171,9 +171,9 @@ def allocate_slots(
         ancestor_mask.new_empty(batch, width, slots + width),
         slot_positions.new_empty(batch, slots + width),
     )
-    before = ancestor_mask.contiguous(), slot_positions.contiguous(), lengths.contiguous()
-    used = _library.allocate_slots(*map(Tensor.numpy, (*before, new_slots, new_ancestor_mask, new_slot_positions)))
-    return new_slots, new_ancestor_mask[..., :used], new_slot_positions[:, :used]
+    inputs = ancestor_mask.contiguous(), slot_positions.contiguous(), lengths.contiguous()
+    num_used = _library.allocate_slots(*map(Tensor.numpy, (*inputs, new_slots, new_ancestor_mask, new_slot_positions)))
+    return new_slots, new_ancestor_mask[..., :num_used], new_slot_positions[:, :num_used]
 
 
 def topk_of_logits(
@@ -197,7 +197,7 @@ def topk_of_logits(
     """
     if not are_kernels_enabled() or log_prob_sums.device.type != "cpu":
         return None
-    log_prob_sums, rows, place = log_prob_sums.contiguous(), torch.zeros(LOGIT_ROWS_PER_CALL, dtype=torch.int64), 0
+    log_prob_sums, rows, start = log_prob_sums.contiguous(), torch.zeros(LOGIT_ROWS_PER_CALL, dtype=torch.int64), 0
     values = log_prob_sums.new_full((len(log_prob_sums), 2 * beam), float("-inf"))
     candidates = values, torch.zeros_like(values, dtype=torch.int64), torch.zeros_like(values, dtype=torch.int64)
     sums_array, rows_array, candidate_arrays = (
@@ -207,8 +207,8 @@ def topk_of_logits(
     )
     banned_array = np.array(banned_ids, np.int64)
     while True:
-        count, place = _library.list_unpruned_hypotheses(
-            place, sums_array, candidate_arrays[0], candidate_arrays[2], beam, eos_id, rows_array
+        count, start = _library.list_unpruned_hypotheses(
+            start, sums_array, candidate_arrays[0], candidate_arrays[2], beam, eos_id, rows_array
         )
         if count == 0:
             return candidates
@@ -251,7 +251,7 @@ def view_full_cache(heads: Tensor) -> Tensor:
     """Return keys or values (B, G, S, K), contiguous; of a part of a cache, with all the slots that it has."""
     batch, groups, _, width = heads.shape
     room = heads.stride(1) // width if width else 0
-    whole = batch, groups, room, width
+    full_shape = batch, groups, room, width
     if room >= heads.shape[2] and heads.stride() == (groups * room * width, room * width, width, 1):
-        return heads.as_strided(whole, heads.stride())
+        return heads.as_strided(full_shape, heads.stride())
     return heads.contiguous()

@@ -71,11 +71,11 @@ def allocate_caches(layers, heads, capacity):  # type: ignore[no-untyped-def]
 @helper_jit
 def list_first_slots(num_slots, capacity):  # type: ignore[no-untyped-def]
     """The first `num_slots` of `capacity` slots, listed as by `list_allowed_keys` for one sentence of equal queries."""
-    where, counts = np.zeros((1, 1, capacity + UNROLL_FACTOR), np.uint64), np.empty((1, 1), np.int64)
+    slot_indices, counts = np.zeros((1, 1, capacity + UNROLL_FACTOR), np.uint64), np.empty((1, 1), np.int64)
     for s in range(num_slots):
-        where[0, 0, s] = s
+        slot_indices[0, 0, s] = s
     counts[0, 0] = num_slots
-    return where, counts
+    return slot_indices, counts
 
 
 @helper_jit
@@ -155,21 +155,21 @@ def encode_source(encoder, key_value, heads, source):  # type: ignore[no-untyped
     settings, rows = encoder.settings, len(source)
     x = embed_ids(encoder.table, encoder.positions, settings.embedding_scale, source, 0)
     own_keys, own_values = allocate_caches(1, settings.head_shapes, rows)  # of one layer after the other
-    seen, slots, cos_sin = list_first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.cos_sin[:rows]
+    allowed_slots, slots, cos_sin = list_first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.cos_sin[:rows]
     for n in range(rows):
         slots[0, n] = n
     for layer in range(len(encoder.feed_forward.inner.bias)):
         x = apply_self_attention(
-            settings, encoder.attention, cos_sin, layer, x, own_keys[0], own_values[0], slots, seen
+            settings, encoder.attention, cos_sin, layer, x, own_keys[0], own_values[0], slots, allowed_slots
         )
         x = apply_feed_forward(settings, encoder.feed_forward, layer, x)
     x = pre_norm(settings, encoder.final_norm, 0, x)
     (_, groups, key_dim, _), (keys, values) = heads, allocate_caches(len(key_value.bias), heads, rows)
     for layer in range(len(keys)):
-        both = apply_linear(key_value, layer, x)
+        keys_values = apply_linear(key_value, layer, x)
         for n in range(rows):
-            store_cache_row(keys[layer], 0, n, both[n], 0)
-            store_cache_row(values[layer], 0, n, both[n], groups * key_dim)
+            store_cache_row(keys[layer], 0, n, keys_values[n], 0)
+            store_cache_row(values[layer], 0, n, keys_values[n], groups * key_dim)
     return keys, values
 
 
@@ -198,27 +198,30 @@ def search_greedily(  # type: ignore[no-untyped-def]
     layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1
     keys, values = allocate_caches(layers, settings.head_shapes, 0 if settings.has_ssru else room)
     cells = np.zeros((layers, dim), np.float32)
-    memory_seen, seen = list_first_slots(memory_keys.shape[3], memory_keys.shape[3]), list_first_slots(0, room)
+    memory_slots, allowed_slots = (
+        list_first_slots(memory_keys.shape[3], memory_keys.shape[3]),
+        list_first_slots(0, room),
+    )
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
     last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
-    last[0], end_place = begin, np.searchsorted(candidates, end)
+    last[0], end_index = begin, np.searchsorted(candidates, end)
     for t in range(longest + 1):
         x = embed_ids(decoder.table, decoder.positions, settings.embedding_scale, last, t)
-        slots[0, 0] = seen[0][0, 0, t] = t
-        seen[1][0, 0], cos_sin = t + 1, decoder.cos_sin[t : t + 1]
+        slots[0, 0] = allowed_slots[0][0, 0, t] = t
+        allowed_slots[1][0, 0], cos_sin = t + 1, decoder.cos_sin[t : t + 1]
         for layer in range(layers):
             if settings.has_ssru:
                 x = apply_ssru(settings, decoder.attention, layer, x, cells[layer])
             else:
                 x = apply_self_attention(
-                    settings, decoder.attention, cos_sin, layer, x, keys[layer], values[layer], slots, seen
+                    settings, decoder.attention, cos_sin, layer, x, keys[layer], values[layer], slots, allowed_slots
                 )
             x = apply_cross_attention(
-                settings, cross_attention, layer, x, memory_keys[layer], memory_values[layer], memory_seen
+                settings, cross_attention, layer, x, memory_keys[layer], memory_values[layer], memory_slots
             )
             x = apply_feed_forward(settings, decoder.feed_forward, layer, x)
         x = pre_norm(settings, decoder.final_norm, 0, x)
-        best, place = np.float32(-np.inf), end_place
+        best, token_index = np.float32(-np.inf), end_index
         for v in range(vocab):
             logit = np.float32(0.0)
             for i in range(dim):
@@ -226,39 +229,39 @@ def search_greedily(  # type: ignore[no-untyped-def]
             logits[v] = logit
             piece = candidates[v]
             if logit > best and piece != padding and piece != begin and (piece != end or t >= shortest):
-                best, place = logit, v
+                best, token_index = logit, v
         if t >= longest:
-            place = end_place
+            token_index = end_index
         largest, rest = log_sum_exp(logits, 0, vocab, maxima)
-        log_prob += np.float64(logits[place]) - np.float64(largest) - rest
-        ids[t] = last[0] = candidates[place]
-        if place == end_place:
+        log_prob += np.float64(logits[token_index]) - np.float64(largest) - rest
+        ids[t] = last[0] = candidates[token_index]
+        if token_index == end_index:
             break
     return t + 1, log_prob
 
 
 @helper_jit
-def _list_candidates(may_come, shortlist, source):  # type: ignore[no-untyped-def]
+def _list_candidates(is_allowed, shortlist, source):  # type: ignore[no-untyped-def]
     """Return the ids, ascending, by which the translation of a source may go on (`Shortlist.candidates`).
 
-    may_come: (V,), all false, and so again afterwards.
+    is_allowed: (V,), all false, and so again afterwards.
     """
     by_source, always = shortlist
     count = 0
     for id in always:
-        count += not may_come[id]
-        may_come[id] = True
+        count += not is_allowed[id]
+        is_allowed[id] = True
     for piece in source:
         for id in by_source[piece]:
             if id >= 0:
-                count += not may_come[id]
-                may_come[id] = True
+                count += not is_allowed[id]
+                is_allowed[id] = True
     candidates, n = np.empty(count, np.int64), 0
-    for id in range(len(may_come)):
-        if may_come[id]:
+    for id in range(len(is_allowed)):
+        if is_allowed[id]:
             candidates[n] = id
             n += 1
-            may_come[id] = False
+            is_allowed[id] = False
     return candidates
 
 
@@ -308,12 +311,12 @@ def search_texts_greedily(  # type: ignore[no-untyped-def]
         log_probs: (N,), written: the sums of their log-probabilities.
     """
     has_shortlist, vocab, first = len(shortlist[1]) > 0, len(output), 0
-    may_come, all_pieces = np.zeros(vocab, np.bool_), np.arange(vocab)
+    is_allowed, all_pieces = np.zeros(vocab, np.bool_), np.arange(vocab)
     for n in range(len(counts)):
         source = sources[first : source_ends[n]]
         first = source_ends[n]
         keys, values = encode_source(encoder, key_value, decoder.settings.head_shapes, source)
-        candidates = _list_candidates(may_come, shortlist, source) if has_shortlist else all_pieces
+        candidates = _list_candidates(is_allowed, shortlist, source) if has_shortlist else all_pieces
         rows = _select_rows(output, candidates) if has_shortlist else output
         shortest, longest = length_limits[n]
         counts[n], log_probs[n] = search_greedily(

@@ -105,7 +105,7 @@ class _FolderCache(FunctionCache):  # type: ignore[misc]
 
 @cache
 def _hash_source_files() -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(Path(__file__).parent.glob("*.py")):
-        found.update(hashlib.sha256(file.read_bytes()).digest())
-    return found.hexdigest()[:16]
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]

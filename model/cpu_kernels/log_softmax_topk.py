@@ -15,8 +15,8 @@ def row_normalizer(logits, offset, vocab, maxima):  # type: ignore[no-untyped-de
     """Return log(sum of e^x) over `vocab` logits x from place `offset` on, and their maxima as `log_sum_exp` keeps
     them.
     """
-    most, rest = log_sum_exp(logits, offset, vocab, maxima)
-    return np.float32(most + rest)
+    largest, rest = log_sum_exp(logits, offset, vocab, maxima)
+    return np.float32(largest + rest)
 
 
 @compile_function("void(f4[:,::1])")
@@ -33,28 +33,28 @@ def log_softmax(logits):  # type: ignore[no-untyped-def]
 @inline_jit
 def insert_candidate(values, beams, tokens, value, beam, token):  # type: ignore[no-untyped-def]
     """Put a candidate where it belongs among the best ones, if it does."""
-    place = len(values)
-    while place > 0 and (
-        value > values[place - 1]
+    rank = len(values)
+    while rank > 0 and (
+        value > values[rank - 1]
         or (
-            value == values[place - 1]
+            value == values[rank - 1]
             and value > -np.inf
-            and (beam < beams[place - 1] or (beam == beams[place - 1] and token < tokens[place - 1]))
+            and (beam < beams[rank - 1] or (beam == beams[rank - 1] and token < tokens[rank - 1]))
         )
     ):
-        place -= 1
-    if place == len(values):
+        rank -= 1
+    if rank == len(values):
         return
-    for i in range(len(values) - 1, place, -1):
+    for i in range(len(values) - 1, rank, -1):
         values[i], beams[i], tokens[i] = values[i - 1], beams[i - 1], tokens[i - 1]
-    values[place], beams[place], tokens[place] = value, beam, token
+    values[rank], beams[rank], tokens[rank] = value, beam, token
 
 
 @helper_jit
 def _logit_threshold(value, log_prob_sum, normalizer):  # type: ignore[no-untyped-def]
     """A logit x that is smaller has sum + (x - normalizer) < value, also as rounded to float32."""
-    more = value - log_prob_sum
-    return np.float32(normalizer + more - 1e-6 * (abs(normalizer) + abs(more)))
+    difference = value - log_prob_sum
+    return np.float32(normalizer + difference - 1e-6 * (abs(normalizer) + abs(difference)))
 
 
 @inline_jit
@@ -74,21 +74,21 @@ def topk_of_row(logits, n, vocab, banned_ids, log_prob_sum, w, values, beams, to
     """
     first, k = n * vocab, len(values)
     normalizer = row_normalizer(logits, first, vocab, maxima)
-    needed = _logit_threshold(values[k - 1], log_prob_sum, normalizer)
+    threshold = _logit_threshold(values[k - 1], log_prob_sum, normalizer)
     if values[k - 1] == -np.inf and k + len(banned_ids) <= LANES:
         lane_bound = _min_lane_maximum(maxima, vocab)
-        needed = _logit_threshold(log_prob_sum + (lane_bound - normalizer), log_prob_sum, normalizer)
+        threshold = _logit_threshold(log_prob_sum + (lane_bound - normalizer), log_prob_sum, normalizer)
     for block in range(0, vocab, BLOCK_SIZE):
-        if not any_at_least(load(maxima, block // BLOCK_SIZE * LANES), needed):
+        if not any_at_least(load(maxima, block // BLOCK_SIZE * LANES), threshold):
             continue
         for v in range(block, min(block + BLOCK_SIZE, vocab), LANES):
-            if not any_at_least(load_partial(logits, first + v, vocab - v, NEG_INF), needed):
+            if not any_at_least(load_partial(logits, first + v, vocab - v, NEG_INF), threshold):
                 continue
             for token in range(v, min(v + LANES, vocab)):
                 value = log_prob_sum + (load_scalar(logits, first + token) - normalizer)
                 if value >= values[k - 1] and not (banned_ids == token).any():
                     insert_candidate(values, beams, tokens, value, w, token)
-                    needed = max(needed, _logit_threshold(values[k - 1], log_prob_sum, normalizer))
+                    threshold = max(threshold, _logit_threshold(values[k - 1], log_prob_sum, normalizer))
 
 
 @compile_function("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
@@ -113,10 +113,10 @@ def list_unpruned_hypotheses(start, log_probs, values, tokens, beam, eos_id, out
     (batch, width), count = log_probs.shape, 0
     while start < batch * width and count < len(out_rows):
         b, w = start % batch, start // batch
-        others, i = 0, -1
-        while others < beam:
+        num_unfinished, i = 0, -1
+        while num_unfinished < beam:
             i += 1
-            others += tokens[b, i] != eos_id
+            num_unfinished += tokens[b, i] != eos_id
         if log_probs[b, w] > values[b, i]:
             out_rows[count] = b * width + w
             count += 1

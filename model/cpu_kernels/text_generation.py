@@ -139,9 +139,9 @@ def _sample_token(log_probs, uniform, temperature, cumulative_weights):  # type:
     for v in range(len(log_probs)):
         total += math.exp((np.float64(log_probs[v]) - largest) / temperature)
         cumulative_weights[v] = total
-    wanted = min(uniform * total, np.nextafter(total, 0.0))
+    threshold = min(uniform * total, np.nextafter(total, 0.0))
     for v in range(len(log_probs)):
-        if cumulative_weights[v] > wanted:
+        if cumulative_weights[v] > threshold:
             return v
     return len(log_probs) - 1
 

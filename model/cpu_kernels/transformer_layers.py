@@ -145,10 +145,10 @@ def multiply_rows(weight, bias, x, y):  # type: ignore[no-untyped-def]
     elif len(x) >= PANEL_ROWS:
         _multiply_panels(weight, bias, x, y)
     else:
-        filled = np.zeros((PANEL_ROWS, x.shape[1]), np.float32), np.empty((PANEL_ROWS, y.shape[1]), np.float32)
-        filled[0][: len(x)] = x
-        _multiply_panels(weight, bias, filled[0], filled[1])
-        y[:] = filled[1][: len(x)]
+        padded = np.zeros((PANEL_ROWS, x.shape[1]), np.float32), np.empty((PANEL_ROWS, y.shape[1]), np.float32)
+        padded[0][: len(x)] = x
+        _multiply_panels(weight, bias, padded[0], padded[1])
+        y[:] = padded[1][: len(x)]
 
 
 @helper_jit
@@ -183,20 +183,20 @@ def _multiply_panels(weight, bias, x, y):  # type: ignore[no-untyped-def]
         first, column, count, n = p * dim * LANES, p * LANES, out - p * LANES, 0
         while n < rows:
             n = min(n, rows - PANEL_ROWS)  # the last ones with some that are done, which get the same again
-            place, to = n * dim, n * out + column
+            x_offset, y_offset = n * dim, n * out + column
             y0 = y1 = y2 = y3 = y4 = load_partial(bias, column, count, ZERO)
             for i in range(dim):
                 w = load(weight, first + i * LANES)
-                y0 = y0 + splat(load_scalar(x, place + i)) * w
-                y1 = y1 + splat(load_scalar(x, place + dim + i)) * w
-                y2 = y2 + splat(load_scalar(x, place + 2 * dim + i)) * w
-                y3 = y3 + splat(load_scalar(x, place + 3 * dim + i)) * w
-                y4 = y4 + splat(load_scalar(x, place + 4 * dim + i)) * w
-            store_partial(y, to, count, y0)
-            store_partial(y, to + out, count, y1)
-            store_partial(y, to + 2 * out, count, y2)
-            store_partial(y, to + 3 * out, count, y3)
-            store_partial(y, to + 4 * out, count, y4)
+                y0 = y0 + splat(load_scalar(x, x_offset + i)) * w
+                y1 = y1 + splat(load_scalar(x, x_offset + dim + i)) * w
+                y2 = y2 + splat(load_scalar(x, x_offset + 2 * dim + i)) * w
+                y3 = y3 + splat(load_scalar(x, x_offset + 3 * dim + i)) * w
+                y4 = y4 + splat(load_scalar(x, x_offset + 4 * dim + i)) * w
+            store_partial(y, y_offset, count, y0)
+            store_partial(y, y_offset + out, count, y1)
+            store_partial(y, y_offset + 2 * out, count, y2)
+            store_partial(y, y_offset + 3 * out, count, y3)
+            store_partial(y, y_offset + 4 * out, count, y4)
             n += PANEL_ROWS
 
 
@@ -291,9 +291,9 @@ def rotate_heads(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
     for n in range(num_rows):
         for h in range(heads):
             for i in range(pairs):
-                place = 2 * (h * pairs + i)
-                x, y, cos, sin = rows[n, place], rows[n, place + 1], cos_sin[n, i, 0], cos_sin[n, i, 1]
-                rows[n, place], rows[n, place + 1] = x * cos - y * sin, x * sin + y * cos
+                column = 2 * (h * pairs + i)
+                x, y, cos, sin = rows[n, column], rows[n, column + 1], cos_sin[n, i, 0], cos_sin[n, i, 1]
+                rows[n, column], rows[n, column + 1] = x * cos - y * sin, x * sin + y * cos
 
 
 @compile_function("void(f4[:,::1], f4[:,:,::1], i8)")

@@ -52,13 +52,13 @@ def _register_vector_operator(python_operator: Any, llvm_instruction: str) -> No
     lower_builtin(python_operator, vector_type, vector_type)(codegen)
 
 
-for each, instruction in (
+for python_operator, instruction in (
     (operator.add, "fadd"),
     (operator.sub, "fsub"),
     (operator.mul, "fmul"),
     (operator.truediv, "fdiv"),
 ):
-    _register_vector_operator(each, instruction)
+    _register_vector_operator(python_operator, instruction)
 
 
 def _constant(number: float, kind: Any = FLOAT32_VECTOR) -> Any:
@@ -95,12 +95,12 @@ def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, offset: 
     kind, name, align = (BF16_VECTOR, "i16", 2) if is_low else (FLOAT32_VECTOR, "f32", 4)
     pointer = _pointer(context, builder, array_type, array, offset, kind)
     if count is None:
-        found = builder.load(pointer, align=align)
+        vector = builder.load(pointer, align=align)
     else:
         function = ir.FunctionType(kind, [pointer.type, INT32, INT1_VECTOR, kind])
         masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.load.v16{name}.p0v16{name}")
-        found = builder.call(masked, [pointer, INT32(align), _lane_mask(builder, count), ir.Constant(kind, None)])
-    return _bf16_to_f32(builder, found, FLOAT32_VECTOR) if is_low else found
+        vector = builder.call(masked, [pointer, INT32(align), _lane_mask(builder, count), ir.Constant(kind, None)])
+    return _bf16_to_f32(builder, vector, FLOAT32_VECTOR) if is_low else vector
 
 
 def _bf16_to_f32(builder: Any, bf16_vector: Any, kind: Any) -> Any:
@@ -130,19 +130,19 @@ def load_partial(_, array, offset, count, fill_value):  # type: ignore[no-untype
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, offset, count, fill_number = arguments
-        of_array = context, builder, signature.args[0], array, offset
-        with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
-            with then:  # what processors without masks do fast
-                whole, after_whole = _emit_load(*of_array), builder.block
-            with otherwise:
+        array_arguments = context, builder, signature.args[0], array, offset
+        with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (full_block, partial_block):
+            with full_block:  # what processors without masks do fast
+                vector, full_exit = _emit_load(*array_arguments), builder.block
+            with partial_block:
                 lanes = builder.select(
-                    _lane_mask(builder, count), _emit_load(*of_array, count), _splat(builder, fill_number)
+                    _lane_mask(builder, count), _emit_load(*array_arguments, count), _splat(builder, fill_number)
                 )
-                after_some = builder.block
-        found = builder.phi(FLOAT32_VECTOR)
-        found.add_incoming(whole, after_whole)
-        found.add_incoming(lanes, after_some)
-        return found
+                partial_exit = builder.block
+        result = builder.phi(FLOAT32_VECTOR)
+        result.add_incoming(vector, full_exit)
+        result.add_incoming(lanes, partial_exit)
+        return result
 
     return vector_type(array, types.int64, types.int64, types.float32), codegen
 
@@ -178,9 +178,9 @@ def _emit_store(
 def _f32_to_bf16(builder: Any, x: Any) -> Any:
     """The nearest numbers of bf16, of two the even one; NaN stays NaN."""
     bits = builder.bitcast(x, INT32_VECTOR)
-    odd = builder.and_(builder.lshr(bits, _constant(16, INT32_VECTOR)), _constant(1, INT32_VECTOR))
+    lowest_bit = builder.and_(builder.lshr(bits, _constant(16, INT32_VECTOR)), _constant(1, INT32_VECTOR))
     nearest = builder.lshr(
-        builder.add(builder.add(bits, _constant(0x7FFF, INT32_VECTOR)), odd), _constant(16, INT32_VECTOR)
+        builder.add(builder.add(bits, _constant(0x7FFF, INT32_VECTOR)), lowest_bit), _constant(16, INT32_VECTOR)
     )
     low = builder.select(builder.fcmp_unordered("uno", x, x), _constant(0x7FC0, INT32_VECTOR), nearest)
     return builder.trunc(low, BF16_VECTOR)
@@ -204,10 +204,10 @@ def store_partial(_, array, offset, count, vector):  # type: ignore[no-untyped-d
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, offset, count, vector = arguments
         to_array = context, builder, signature.args[0], array, offset, vector
-        with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
-            with then:
+        with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (full_block, partial_block):
+            with full_block:
                 _emit_store(*to_array)
-            with otherwise:
+            with partial_block:
                 _emit_store(*to_array, count)
         return context.get_dummy_value()
 
@@ -230,8 +230,8 @@ def _reduce_halves(builder: Any, numbers: Any, join: Any) -> Any:
     """Join all numbers of a vector, each half with the other until one is left."""
     half = LANES // 2
     while half:
-        moved = ir.Constant(INT32_VECTOR, [(i + half) % LANES for i in range(LANES)])
-        numbers = join(numbers, builder.shuffle_vector(numbers, numbers, moved))
+        rotation = ir.Constant(INT32_VECTOR, [(i + half) % LANES for i in range(LANES)])
+        numbers = join(numbers, builder.shuffle_vector(numbers, numbers, rotation))
         half //= 2
     return builder.extract_element(numbers, INT32(0))
 
@@ -276,19 +276,23 @@ def store_hsums(_, array, offset, a, b, c, d):  # type: ignore[no-untyped-def]
 
         def add_halves(x: Any, y: Any, first_lanes: list[int]) -> Any:
             """Numbers of x and y at places `first_lanes`, and those at the others, summed."""
-            others = [i for i in range(2 * LANES) if i not in first_lanes]
-            one, other = (ir.Constant(INT32_VECTOR, places) for places in (first_lanes, others))
-            return builder.fadd(builder.shuffle_vector(x, y, one), builder.shuffle_vector(x, y, other))
+            other_lanes = [i for i in range(2 * LANES) if i not in first_lanes]
+            first_indices, other_indices = (
+                ir.Constant(INT32_VECTOR, indices) for indices in (first_lanes, other_lanes)
+            )
+            return builder.fadd(
+                builder.shuffle_vector(x, y, first_indices), builder.shuffle_vector(x, y, other_indices)
+            )
 
         halves = [i for i in range(2 * LANES) if i % LANES < LANES // 2]
         quarters = [i for i in range(2 * LANES) if i % 8 < 4]
         sums = add_halves(add_halves(a, b, halves), add_halves(c, d, halves), quarters)  # four of each
         for step in (2, 1):
-            moved = ir.Constant(INT32_VECTOR, [i ^ step for i in range(LANES)])
-            sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, moved))
+            permutation = ir.Constant(INT32_VECTOR, [i ^ step for i in range(LANES)])
+            sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, permutation))
         four = ir.VectorType(FLOAT32, 4)
-        each = builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(INT32, 4), [0, 4, 8, 12]))
-        builder.store(each, _pointer(context, builder, signature.args[0], array, offset, four), align=4)
+        lane_sums = builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(INT32, 4), [0, 4, 8, 12]))
+        builder.store(lane_sums, _pointer(context, builder, signature.args[0], array, offset, four), align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, vector_type, vector_type, vector_type, vector_type), codegen
@@ -300,8 +304,8 @@ def floor(_, x):  # type: ignore[no-untyped-def]
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         kind = ir.FunctionType(FLOAT32_VECTOR, [FLOAT32_VECTOR])
-        of_llvm = cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32")
-        return builder.call(of_llvm, arguments)
+        llvm_function = cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32")
+        return builder.call(llvm_function, arguments)
 
     return vector_type(vector_type), codegen
 

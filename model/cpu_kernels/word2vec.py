@@ -78,13 +78,13 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
             large[num_large] = word
             num_large += 1
     while num_small > 0 and num_large > 0:
-        num_small, giver = num_small - 1, large[num_large - 1]
+        num_small, donor = num_small - 1, large[num_large - 1]
         word = small[num_small]
-        table[word, 0], table[word, 1] = min(math.ceil(shares[word] * 4294967296.0), 4294967295.0), giver
-        shares[giver] -= 1.0 - shares[word]
-        if shares[giver] < 1.0:
+        table[word, 0], table[word, 1] = min(math.ceil(shares[word] * 4294967296.0), 4294967295.0), donor
+        shares[donor] -= 1.0 - shares[word]
+        if shares[donor] < 1.0:
             num_large -= 1
-            small[num_small] = giver
+            small[num_small] = donor
             num_small += 1
 
 
@@ -92,9 +92,9 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
 def list_kept_words(ids, key, keep_probs, words, positions):  # type: ignore[no-untyped-def]
     """List the words of a text (n,) that are kept, and their places in it; return their number."""
     text_key, count = hash_pair(key, SUBSAMPLING_STREAM), 0
-    for place in range(len(ids)):
-        if (hash_pair(text_key, place) >> np.uint64(11)) * 2.0**-53 < keep_probs[ids[place]]:
-            words[count], positions[count] = ids[place], place
+    for position in range(len(ids)):
+        if (hash_pair(text_key, position) >> np.uint64(11)) * 2.0**-53 < keep_probs[ids[position]]:
+            words[count], positions[count] = ids[position], position
             count += 1
     return count
 
@@ -198,17 +198,17 @@ def train_skip_gram(  # type: ignore[no-untyped-def]
         learning_rate: the learning rate.
     """
     longest, dim = lengths.max(), inputs.shape[1]
-    words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    words, positions = np.empty(longest, np.int64), np.empty(longest, np.int64)
     chosen = np.empty((min(2 * window, longest), negatives + 1), np.int64)
     scores, error = np.empty(negatives + ROWS_PER_MULTIPLICATION, inputs.dtype), np.empty(dim, inputs.dtype)
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
         key, begin = keys[text], begin + lengths[text]
-        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, places)
+        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, positions)
         for i in range(num_words):
-            reach = draw_window_size(key, places[i], window, shrink)
+            reach = draw_window_size(key, positions[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
-            state = hash_pair(hash_pair(key, NOISE_STREAM), places[i])
+            state = hash_pair(hash_pair(key, NOISE_STREAM), positions[i])
             for j in range(last - first):
                 chosen[j, 0] = words[first + j + (first + j >= i)]
                 state = draw_noise_words(chosen[j], alias_table, outputs, state)
@@ -238,21 +238,21 @@ def train_cbow(ids, lengths, keys, inputs, outputs, keep_probs, alias_table, win
         learning_rate: the learning rate.
     """
     longest, dim = lengths.max(), inputs.shape[1]
-    words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    words, positions = np.empty(longest, np.int64), np.empty(longest, np.int64)
     chosen = np.empty((longest, negatives + 1), np.int64)
     scores, error = np.empty(negatives + ROWS_PER_MULTIPLICATION, inputs.dtype), np.empty(dim, inputs.dtype)
     hidden = np.empty(dim, inputs.dtype)
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
         key, begin = keys[text], begin + lengths[text]
-        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, places)
+        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, positions)
         if num_words < 2:
             continue
         for i in range(num_words):
             chosen[i, 0] = words[i]
-            draw_noise_words(chosen[i], alias_table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), places[i]))
+            draw_noise_words(chosen[i], alias_table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), positions[i]))
         for i in range(num_words):
-            reach = draw_window_size(key, places[i], window, shrink)
+            reach = draw_window_size(key, positions[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
             part = inputs.dtype.type(1 / (last - first))
             hidden[:] = 0

@@ -75,15 +75,15 @@ class CompiledTransformer:
 
     def restrict(self, pieces: Array) -> "CompiledTransformer":
         """As `Transformer.restrict`, with the weights of all layers as they are."""
-        found, table = copy(self), self._decoder.table[pieces]
-        found._decoder = self._decoder._replace(table=table)
-        found._output_layer = output = self._output_layer.select_outputs(pieces)
-        found._output = self._stack_linear_weights(pack_panels, [output])
+        restricted, table = copy(self), self._decoder.table[pieces]
+        restricted._decoder = self._decoder._replace(table=table)
+        restricted._output_layer = output = self._output_layer.select_outputs(pieces)
+        restricted._output = self._stack_linear_weights(pack_panels, [output])
         if self._greedy_weights is not None:
             decoder, cross_attention, _, _ = self._greedy_weights
-            weight, places = np.ascontiguousarray(output.weight), np.arange(len(pieces))
-            found._greedy_weights = decoder._replace(table=table), cross_attention, weight, places
-        return found
+            weight, indices = np.ascontiguousarray(output.weight), np.arange(len(pieces))
+            restricted._greedy_weights = decoder._replace(table=table), cross_attention, weight, indices
+        return restricted
 
     def encode(self, source: Sequence[int]) -> tuple[Array, Array]:
         """Source ids, end token included -> keys (L, 1, G, S, K) and values (L, 1, G, S, V) of the memory."""
@@ -156,9 +156,9 @@ class CompiledTransformer:
         """
         if self._greedy_weights is None:
             return None
-        found = np.empty(length_limits[1] + 1, np.int64)
-        count, log_prob = self._greedy_loop(*self._greedy_weights, *memory, pad_bos_eos_ids, *length_limits, found)
-        return found[:count].tolist(), log_prob
+        ids = np.empty(length_limits[1] + 1, np.int64)
+        count, log_prob = self._greedy_loop(*self._greedy_weights, *memory, pad_bos_eos_ids, *length_limits, ids)
+        return ids[:count].tolist(), log_prob
 
     def _cross_attention_weights(self, network: Transformer, pack_weight: WeightPacker) -> Any:
         """The `AttentionWeights` of the cross-attention in each layer; arrange: the form of each weight."""

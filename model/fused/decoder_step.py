@@ -103,7 +103,7 @@ class FusedDecoderStep:
         self._layers = [_FusedLayer.from_layer(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
         self._model, self._heads, self._loops = model, layers[0].cross_attention.heads, loops
         self._positions = getattr(layers[0].attention, "positions", None)
-        self._in_bf16 = all(each.is_bf16 for layer in layers for each in linear_layers(layer))
+        self._in_bf16 = all(linear.is_bf16 for layer in layers for linear in linear_layers(layer))
         output: Any = model.output
         self._logits_of_low = self._in_bf16 and type(model.narrow) is nn.Identity and type(output) is Linear
         can_precompute_logits = self._logits_of_low or (type(output) is Linear and not output.is_bf16)
@@ -140,7 +140,7 @@ class FusedDecoderStep:
         normed = normed[: len(tokens)]
         if not self._logits_of_low:
             normed = model.narrow(normed.float())
-        return LogProbsOfLogits(lambda some: self._logits(normed[some]), normed, model.output), state
+        return LogProbsOfLogits(lambda selection: self._logits(normed[selection]), normed, model.output), state
 
     def _rotations(self, rows: Tensor, slots: CacheSlots) -> Array | None:
         """Return the cosines and sines (R, K / 2, 2) by which queries and keys are rotated; None if they are not."""
@@ -203,7 +203,7 @@ class _StepAttention:
         )
         types = {rows.dtype} if cos_sin is None else {rows.dtype, torch.float32}
         self._outputs = {
-            each: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=each) for each in types
+            dtype: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=dtype) for dtype in types
         }
 
     def self_attention(self, projected: Tensor, cache: LayerKVCache) -> Tensor:

@@ -93,8 +93,8 @@ def is_cpu_eval_fp32(module: nn.Module) -> bool:
     is.
     """
     parts, tensors = list(module.modules()), chain(module.parameters(), module.buffers())
-    return not any(each.training or each._forward_hooks or each._forward_pre_hooks for each in parts) and all(
-        each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors
+    return not any(part.training or part._forward_hooks or part._forward_pre_hooks for part in parts) and all(
+        tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in tensors
     )
 
 
@@ -143,8 +143,8 @@ def has_ssrus(layers: nn.ModuleList) -> bool:
 def _modules_outside_ssrus(layers: nn.ModuleList) -> list[nn.Module]:
     """Return the modules of a stack but for those of its SSRUs, which the loops know as they are."""
     mixings: list[Any] = [layer.attention for layer in layers] if has_ssrus(layers) else []
-    known = {part for mixing in mixings for part in mixing.modules()}
-    return [part for part in layers.modules() if part not in known]
+    ssru_parts = {part for mixing in mixings for part in mixing.modules()}
+    return [part for part in layers.modules() if part not in ssru_parts]
 
 
 def rotary_config(layer: Any) -> RotaryConfig | None:

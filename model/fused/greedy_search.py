@@ -127,12 +127,12 @@ class _SearchWeights:
     ) -> list[tuple[list[int], float]]:
         """A `GreedySearch`, with the model that these weights are of, and of these special tokens."""
         hypotheses: dict[int, tuple[list[int], float]] = {}
-        short = [n for n, source in enumerate(sources) if self._is_read_by_loop(source)]
-        texts = [sources[n] for n in short]
+        short_rows = [n for n, source in enumerate(sources) if self._is_read_by_loop(source)]
+        texts = [sources[n] for n in short_rows]
         if texts:
-            limits = [length_limits[n] for n in short]
-            hypotheses |= zip(short, self._search_short(pad_bos_eos_ids, texts, limits, shortlist), strict=True)
-        for n in set(range(len(sources))).difference(short):
+            limits = [length_limits[n] for n in short_rows]
+            hypotheses |= zip(short_rows, self._search_short(pad_bos_eos_ids, texts, limits, shortlist), strict=True)
+        for n in set(range(len(sources))).difference(short_rows):
             candidates = np.arange(len(self._output)) if shortlist is None else shortlist.candidates(sources[n])
             output = self._output if shortlist is None else self._output[candidates]
             weights = self._decoder, self._cross_attention, output, candidates
@@ -154,17 +154,17 @@ class _SearchWeights:
         ids = np.fromiter(chain.from_iterable(sources), np.int64)
         self._check_pieces(ids)
         limits = np.array(length_limits, np.int64)
-        found = np.empty((len(sources), limits[:, 1].max() + 1), np.int64)
+        results = np.empty((len(sources), limits[:, 1].max() + 1), np.int64)
         counts, log_probs = np.empty(len(sources), np.int64), np.empty(len(sources))
         _load_kernels().search_texts_greedily(
             *(self._encoder, self._memory_key_value, self._decoder, self._cross_attention, self._output),
             NO_SHORTLIST if shortlist is None else (shortlist.by_source, shortlist.always),
             *(ids, np.cumsum([len(source) for source in sources]), pad_bos_eos_ids, limits),
-            *(found, counts, log_probs),
+            *(results, counts, log_probs),
         )
         return [
             (row[:count].tolist(), log_prob)
-            for row, count, log_prob in zip(found, counts.tolist(), log_probs.tolist(), strict=True)
+            for row, count, log_prob in zip(results, counts.tolist(), log_probs.tolist(), strict=True)
         ]
 
     def encode(self, model: EncoderDecoder, source: Sequence[int]) -> tuple[Any, Any]:

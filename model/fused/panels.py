@@ -14,5 +14,5 @@ def pack_panels(weight: Array) -> Array:
     """Return a weight (out, in) as (out / LANES, in, LANES), filled up with zeros. numba is loaded."""
     from tfm.model.cpu_kernels.vectors import LANES
 
-    filled = np.pad(weight, ((0, -len(weight) % LANES), (0, 0)))
-    return np.ascontiguousarray(filled.reshape(-1, LANES, weight.shape[1]).swapaxes(1, 2))
+    padded = np.pad(weight, ((0, -len(weight) % LANES), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(-1, LANES, weight.shape[1]).swapaxes(1, 2))

@@ -25,12 +25,12 @@ TESTED_UNPACKED_ROW_COUNTS = (*range(1, 41), *TESTED_ROW_COUNTS)
 @torch.inference_mode()
 def is_row_invariant(model: EncoderDecoder) -> bool:
     """Return whether the rows of each product of a decoding step are the same, bit by bit, beside any others."""
-    layers = [each for each in model.modules() if isinstance(each, Linear)]
+    layers = [layer for layer in model.modules() if isinstance(layer, Linear)]
     if not layers or not can_pack():
         return False
-    shapes = {tuple(each.weight.shape): each for each in layers}
-    return all(_is_linear_row_invariant(each.make_matmul(), each) for each in shapes.values()) and all(
-        _is_linear_row_invariant(each, each, TESTED_UNPACKED_ROW_COUNTS) for each in _list_unpacked_linears(model)
+    shapes = {tuple(layer.weight.shape): layer for layer in layers}
+    return all(_is_linear_row_invariant(layer.make_matmul(), layer) for layer in shapes.values()) and all(
+        _is_linear_row_invariant(layer, layer, TESTED_UNPACKED_ROW_COUNTS) for layer in _list_unpacked_linears(model)
     )
 
 
@@ -39,18 +39,18 @@ def _list_unpacked_linears(model: EncoderDecoder) -> list[Linear]:
     parts = [model.target_embedding, model.narrow]
     if not isinstance(model.output, Linear):
         parts.append(model.output)
-    return [each for part in parts for each in part.modules() if isinstance(each, Linear)]
+    return [module for part in parts for module in part.modules() if isinstance(module, Linear)]
 
 
 def _is_linear_row_invariant(
     multiply: Callable[[Tensor], Tensor], layer: Linear, row_counts: Iterable[int] = TESTED_ROW_COUNTS
 ) -> bool:
     """Return whether it holds of the product of one layer, for rows at the beginning and at the end of others."""
-    most = max(TESTED_ROW_COUNTS)
-    x: Tensor = torch.randn(most, layer.weight.shape[1], generator=torch.Generator().manual_seed(1))
-    whole = multiply(x)
+    max_rows = max(TESTED_ROW_COUNTS)
+    x: Tensor = torch.randn(max_rows, layer.weight.shape[1], generator=torch.Generator().manual_seed(1))
+    product = multiply(x)
     return all(
-        torch.equal(multiply(x[:count].contiguous()), whole[:count])
-        and torch.equal(multiply(x[-count:].contiguous()), whole[-count:])
+        torch.equal(multiply(x[:count].contiguous()), product[:count])
+        and torch.equal(multiply(x[-count:].contiguous()), product[-count:])
         for count in row_counts
     )

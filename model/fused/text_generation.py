@@ -160,10 +160,10 @@ def make_compiled_generation_batch(
     )
     if weights is None:
         return None
-    given = np.asarray(pieces, np.int64)
-    if given.max() >= len(weights.decoder.table):  # the loop does not look whether a row is there
-        raise IndexError(f"piece {given.max()} of a vocabulary of {len(weights.decoder.table)}")
-    return CompiledGenerationBatch(weights, given, max_length, pad_bos_eos_ids)
+    ids = np.asarray(pieces, np.int64)
+    if ids.max() >= len(weights.decoder.table):  # the loop does not look whether a row is there
+        raise IndexError(f"piece {ids.max()} of a vocabulary of {len(weights.decoder.table)}")
+    return CompiledGenerationBatch(weights, ids, max_length, pad_bos_eos_ids)
 
 
 def _is_supported(model: DecoderOnly) -> bool:
@@ -177,6 +177,6 @@ def _is_supported(model: DecoderOnly) -> bool:
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None
-        and all(each % LANES == 0 for part in layers.modules() if type(part) is Linear for each in part.weight.shape)
+        and all(size % LANES == 0 for part in layers.modules() if type(part) is Linear for size in part.weight.shape)
         and num_weights(model.layers) + num_weights(model.output) < MAX_WEIGHTS_FOR_COMPILED_GENERATION
     )

@@ -26,9 +26,9 @@ class WeightCache(Generic[WeightsT]):
         modules = list(model.modules())
         self._modules = modules[1:]  # so that no new part takes the identity of an old one
         self._parts = [each._modules for each in modules if each._modules]
-        self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
-        both: list[Any] = [tensors for each in modules for tensors in (each._parameters, each._buffers)]
-        self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
+        self._hooks = [hooks for module in modules for hooks in (module._forward_hooks, module._forward_pre_hooks)]
+        tensor_groups: list[Any] = [tensors for module in modules for tensors in (module._parameters, module._buffers)]
+        self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in tensor_groups if tensors]
         self._initial_submodule_ids = self._submodule_ids()
         self._weights: DerivedWeights[WeightsT | None] = DerivedWeights()
         self._make = make
@@ -60,10 +60,10 @@ def cached_weights(
         model: the model.
         make: (model) -> its weights; None if the loop does not apply.
     """
-    laid_out = caches.get(model)
-    if laid_out is None or not laid_out.is_unchanged():
-        laid_out = caches[model] = WeightCache(model, make)
-    if laid_out.has_hooks():
+    cache = caches.get(model)
+    if cache is None or not cache.is_unchanged():
+        cache = caches[model] = WeightCache(model, make)
+    if cache.has_hooks():
         del caches[model]  # a hook may hold the model, which would never be freed
         return None
-    return laid_out.current_weights(model)
+    return cache.current_weights(model)

@@ -77,8 +77,8 @@ class AdaptiveEmbedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the vectors (N, E) of ids (N,)."""
         # every cluster for every row, zeros where it is another's: cheap, for they are narrow, and of one shape
-        first, *others = (self._embed_in_cluster(tokens, number) for number in range(len(self.tables)))
-        for project, vectors in zip(self.project, others, strict=True):
+        first, *tail_vectors = (self._embed_in_cluster(tokens, number) for number in range(len(self.tables)))
+        for project, vectors in zip(self.project, tail_vectors, strict=True):
             first = first + project(vectors)
         return first
 
@@ -89,9 +89,9 @@ class AdaptiveEmbedding(nn.Module):
     def _embed_in_cluster(self, tokens: Tensor, cluster: int) -> Tensor:
         """The rows (N, E_i) of one cluster's table; zeros for tokens of another."""
         begin, end = self.bounds[cluster]
-        inside = (tokens >= begin) & (tokens < end)
-        vectors: Tensor = self.tables[cluster](torch.where(inside, tokens - begin, 0))
-        return vectors * inside.unsqueeze(1)
+        is_inside = (tokens >= begin) & (tokens < end)
+        vectors: Tensor = self.tables[cluster](torch.where(is_inside, tokens - begin, 0))
+        return vectors * is_inside.unsqueeze(1)
 
 
 class TailProjection(nn.Module):
@@ -129,11 +129,11 @@ class AdaptiveSoftmax(nn.Module):
         self, clusters: Sequence[VocabularyCluster], tables: Iterable[nn.Embedding] = (), *, compute_dtype: torch.dtype
     ) -> None:
         super().__init__()
-        first, *others = clusters
+        first, *tail_clusters = clusters
         dim, dtype = first.width, compute_dtype
         self.words = Linear(dim, first.size, bias=False, compute_dtype=dtype)
-        self.clusters = Linear(dim, len(others), bias=False, compute_dtype=dtype) if others else None
-        self.tails = nn.ModuleList(TailProjection(dim, cluster, compute_dtype=dtype) for cluster in others)
+        self.clusters = Linear(dim, len(tail_clusters), bias=False, compute_dtype=dtype) if tail_clusters else None
+        self.tails = nn.ModuleList(TailProjection(dim, cluster, compute_dtype=dtype) for cluster in tail_clusters)
         self.cutoffs = tuple(accumulate(cluster.size for cluster in clusters))[:-1]
         """The first id of each tail."""
         for layer, table in zip((self.words, *(tail.words for tail in self.iterate_tails())), tables, strict=False):
@@ -144,9 +144,12 @@ class AdaptiveSoftmax(nn.Module):
         if self.clusters is None:
             return log_softmax(self.words(hidden))
         head = log_softmax(torch.cat([self.words(hidden), self.clusters(hidden)], dim=1))
-        first, of_tails = torch.split(head, [self.cutoffs[0], len(self.tails)], dim=1)
-        within = (log_softmax(tail(hidden)) for tail in self.iterate_tails())
-        tails = (inside + before for inside, before in zip(within, torch.split(of_tails, 1, dim=1), strict=True))
+        first, cluster_log_probs = torch.split(head, [self.cutoffs[0], len(self.tails)], dim=1)
+        tail_log_probs = (log_softmax(tail(hidden)) for tail in self.iterate_tails())
+        tails = (
+            in_tail + of_cluster
+            for in_tail, of_cluster in zip(tail_log_probs, torch.split(cluster_log_probs, 1, dim=1), strict=True)
+        )
         return torch.cat([first, *tails], dim=1)
 
     def head_weight(self) -> Tensor:

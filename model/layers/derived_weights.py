@@ -42,9 +42,9 @@ class DerivedWeights(Generic[T]):
 
     def clear(self) -> None:
         """Free the value."""
-        self._seen: list[object] | None = None
-        self._memory: list[UntypedStorage] = []
-        self._made: T | None = None
+        self._versions: list[object] | None = None
+        self._storages: list[UntypedStorage] = []
+        self._value: T | None = None
 
     def get_or_make(self, weights: Sequence[Tensor], make: Callable[[], T], *settings: object) -> T:
         """Return the value made by `make` from these weights with these settings; make it now where they have changed.
@@ -55,18 +55,19 @@ class DerivedWeights(Generic[T]):
             settings: everything else on which the value depends.
         """
         versions: list[object] = [_num_invalidations, settings]
-        for each in weights:
-            versions.append(each.data_ptr())
-            versions.append(object() if each.is_inference() else each._version)
-            versions.append(getattr(each, STEP_COUNTER_ATTRIBUTE, 0))
-        if versions != self._seen:
-            self._made = make()
-            for each in weights:
-                if not hasattr(each, STEP_COUNTER_ATTRIBUTE):
-                    setattr(each, STEP_COUNTER_ATTRIBUTE, 0)
-            self._memory = [each.untyped_storage() for each in weights]  # so that no other weights come to lie there
-            self._seen = versions
-        return cast(T, self._made)
+        for weight in weights:
+            versions.append(weight.data_ptr())
+            versions.append(object() if weight.is_inference() else weight._version)
+            versions.append(getattr(weight, STEP_COUNTER_ATTRIBUTE, 0))
+        if versions != self._versions:
+            self._value = make()
+            for weight in weights:
+                if not hasattr(weight, STEP_COUNTER_ATTRIBUTE):
+                    setattr(weight, STEP_COUNTER_ATTRIBUTE, 0)
+            # so that no other weights come to lie there
+            self._storages = [weight.untyped_storage() for weight in weights]
+            self._versions = versions
+        return cast(T, self._value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()

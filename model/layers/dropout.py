@@ -56,12 +56,12 @@ class DropoutRng:
     @contextmanager
     def replay(self, state: tuple[int, int, int, int]) -> Iterator[None]:
         """Draw as after an earlier state while the body runs."""
-        before = self.state
+        previous_state = self.state
         self._pool_key, self._key, self.update_key, self._draws = state
         try:
             yield
         finally:
-            self._pool_key, self._key, self.update_key, self._draws = before
+            self._pool_key, self._key, self.update_key, self._draws = previous_state
 
     def should_drop_layer(self, rate: float) -> bool:
         """Return whether a part is left out of this pass, with probability `rate`: of all rows of it."""
@@ -95,11 +95,11 @@ class DropoutRng:
 
 def _draw_scaled_mask(size: int, key: int, rate: float, like: Tensor) -> Tensor:
     # Drawn where they are needed, so that nothing waits for a copy; another kind of device draws others.
-    where = torch.device("cpu") if like.is_meta else like.device
-    generator = torch.Generator(where).manual_seed(key >> 1)
+    device = torch.device("cpu") if like.is_meta else like.device
+    generator = torch.Generator(device).manual_seed(key >> 1)
     # Single-precision numbers whatever the dtype, so that a model in float64 drops the same elements.
-    kept = torch.rand(size, generator=generator, device=where) >= rate
-    return kept.to(like.device, like.dtype).mul_(1 / (1 - rate))
+    is_kept = torch.rand(size, generator=generator, device=device) >= rate
+    return is_kept.to(like.device, like.dtype).mul_(1 / (1 - rate))
 
 
 class Dropout(nn.Module):

@@ -62,18 +62,18 @@ class _LowPrecisionReluFeedForward(torch.autograd.Function):
         ctx: Any, x: Tensor, inner: Tensor, inner_bias: Tensor, outer: Tensor, outer_bias: Tensor, dtype: torch.dtype
     ) -> Tensor:
         low_x, low_inner, low_outer = pad_rows(x, dtype), inner.to(dtype), outer.to(dtype)
-        between = linear_relu(low_x, low_inner, inner_bias.to(dtype))
-        ctx.save_for_backward(low_x, between, low_inner, low_outer)
+        activated = linear_relu(low_x, low_inner, inner_bias.to(dtype))
+        ctx.save_for_backward(low_x, activated, low_inner, low_outer)
         ctx.out_dtype = x.dtype
-        return low_precision_linear(between, low_outer, outer_bias, x)
+        return low_precision_linear(activated, low_outer, outer_bias, x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        low_x, between, low_inner, low_outer = ctx.saved_tensors
+        low_x, activated, low_inner, low_outer = ctx.saved_tensors
         low_grad = pad_rows(grad, low_x.dtype)  # rows of zeros, where rows were topped up, add nothing below
-        of_between = torch.ops.aten.threshold_backward(low_grad @ low_outer, between, 0)
-        grad_x = (of_between @ low_inner)[: len(grad)]
-        sums = (of_between.t() @ low_x, of_between.sum(0), low_grad.t() @ between)
+        grad_activated = torch.ops.aten.threshold_backward(low_grad @ low_outer, activated, 0)
+        grad_x = (grad_activated @ low_inner)[: len(grad)]
+        sums = (grad_activated.t() @ low_x, grad_activated.sum(0), low_grad.t() @ activated)
         return *(each.to(ctx.out_dtype) for each in (grad_x, *sums)), grad.sum(0), None
 
 
@@ -119,7 +119,7 @@ class FeedForward(nn.Module):
             self.activation is F.relu
             and (type(self.dropout) is Dropout and self.dropout.rate == 0)
             and all(
-                type(each) is Linear and each.compute_dtype in LOW_PRECISION_DTYPES and each.bias is not None
-                for each in (self.inner, self.outer)
+                type(product) is Linear and product.compute_dtype in LOW_PRECISION_DTYPES and product.bias is not None
+                for product in (self.inner, self.outer)
             )
         )

@@ -26,19 +26,29 @@ class Int8Weight(NamedTuple):
 
 def quantize_weight(weight: Tensor) -> Int8Weight:
     """A weight (out, in) in 8 bits."""
-    whole, scales = _quantize_rows(weight.float())
+    quantized, scales = _quantize_rows(weight.float())
     zeros = torch.zeros(len(weight), dtype=torch.int32)
     return Int8Weight(
-        torch.ops.onednn.qlinear_prepack(whole.to(torch.int8), None), scales.squeeze(1).contiguous(), zeros
+        torch.ops.onednn.qlinear_prepack(quantized.to(torch.int8), None), scales.squeeze(1).contiguous(), zeros
     )
 
 
 def int8_matmul(x: Tensor, weight: Int8Weight) -> Tensor:
     """Multiply x (..., in) in fp32 by the weight: (..., out) in fp32."""
     rows = x.reshape(-1, x.shape[-1])
-    whole, scales = _quantize_rows(rows)
+    quantized, scales = _quantize_rows(rows)
     product: Tensor = torch.ops.onednn.qlinear_pointwise(
-        whole.add_(ZERO_POINT).to(torch.uint8), 1.0, ZERO_POINT, *weight, None, 1.0, 0, torch.float32, "none", [], ""
+        quantized.add_(ZERO_POINT).to(torch.uint8),
+        1.0,
+        ZERO_POINT,
+        *weight,
+        None,
+        1.0,
+        0,
+        torch.float32,
+        "none",
+        [],
+        "",
     )
     return product.mul_(scales).view(*x.shape[:-1], -1)
 

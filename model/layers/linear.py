@@ -167,8 +167,8 @@ class Linear(nn.Module):
         dtype, num_rows = x.dtype, x.shape[0]
         weight: Tensor = self.weight
         bias = None if self.bias is None else self.bias.to(dtype)
-        packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION_DTYPES
-        if packs and x.device.type == "cpu" and can_pack(dtype):
+        should_pack = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION_DTYPES
+        if should_pack and x.device.type == "cpu" and can_pack(dtype):
             num_pad_rows = -num_rows % PADDED_ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * PADDED_ROW_MULTIPLE else 0
             make_matmul = _multiply_packed(
                 F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._get_packed_weight(weight, dtype), bias

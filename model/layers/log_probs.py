@@ -55,8 +55,10 @@ class LogProbsOfCandidates:
 
     def __call__(self, rows: RowSelection) -> Tensor:
         """Return the log-probabilities (r, V) of these rows."""
-        found = self.candidate_log_probs(rows)
-        return found.new_full((len(found), self.vocab_size), -math.inf).index_copy_(1, self.candidates, found)
+        log_probs = self.candidate_log_probs(rows)
+        return log_probs.new_full((len(log_probs), self.vocab_size), -math.inf).index_copy_(
+            1, self.candidates, log_probs
+        )
 
 
 def _widen(logits: Tensor) -> Tensor:

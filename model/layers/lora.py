@@ -75,8 +75,8 @@ def merge_lora_weight(weight: Tensor, down: Tensor, up: Tensor, factor: float) -
         up: B (out, r).
         factor: alpha / r.
     """
-    wide = torch.float32 if weight.device.type == "mps" else torch.float64
-    return (weight.to(wide) + factor * (up.to(wide) @ down.to(wide))).to(weight.dtype)
+    wide_dtype = torch.float32 if weight.device.type == "mps" else torch.float64
+    return (weight.to(wide_dtype) + factor * (up.to(wide_dtype) @ down.to(wide_dtype))).to(weight.dtype)
 
 
 def add_lora(network: nn.Module, rank: int, alpha: float, layer_names: Collection[str] | None, seed: int) -> None:
@@ -94,19 +94,19 @@ def add_lora(network: nn.Module, rank: int, alpha: float, layer_names: Collectio
         ValueError: the network has no product of a name; the message lists those that there are.
     """
     layers = {name: each for name, each in network.named_modules() if isinstance(each, Linear) and "." in name}
-    known = sorted({name.rpartition(".")[2] for name in layers})
-    chosen = [name for name in DEFAULT_TARGETS if name in known] if layer_names is None else list(layer_names)
-    unknown = [name for name in chosen if name not in known]
+    available = sorted({name.rpartition(".")[2] for name in layers})
+    chosen = [name for name in DEFAULT_TARGETS if name in available] if layer_names is None else list(layer_names)
+    unknown = [name for name in chosen if name not in available]
     if unknown or not chosen:
-        wanted, there = ", ".join(unknown or DEFAULT_TARGETS), ", ".join(known) or "none"
-        raise ValueError(f"training.lora.products: the model has no product {wanted}; it has {there}")
+        unknown_names, available_names = ", ".join(unknown or DEFAULT_TARGETS), ", ".join(available) or "none"
+        raise ValueError(f"training.lora.products: the model has no product {unknown_names}; it has {available_names}")
     network.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for name, layer in layers.items():
-            place, _, last = name.rpartition(".")
+            parent_name, _, last = name.rpartition(".")
             if last in chosen:
-                setattr(network.get_submodule(place), last, LoraLinear(layer, rank, alpha / rank))
+                setattr(network.get_submodule(parent_name), last, LoraLinear(layer, rank, alpha / rank))
 
 
 def split_adapters(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -150,9 +150,9 @@ def merge_saved_adapters(weights: Mapping[str, Tensor], factor: float) -> dict[s
     The mean of several networks is the mean of these, since mean(B) mean(A) is not mean(B A).
     """
     frozen, adapters = split_adapters(weights)
-    whole = merge_adapters(frozen, adapters, factor)
+    merged = merge_adapters(frozen, adapters, factor)
     ups = {name for name in adapters if name.endswith(UP_SUFFIX)}
     return {
-        name: torch.zeros_like(weight) if name in ups else whole.get(name.replace(FROZEN_INFIX, "."), weight)
+        name: torch.zeros_like(weight) if name in ups else merged.get(name.replace(FROZEN_INFIX, "."), weight)
         for name, weight in weights.items()
     }

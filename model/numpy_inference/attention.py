@@ -45,10 +45,13 @@ class Rotary:
         angle = positions[:, None] * np.power(self.base, pairs / -heads.shape[-1], dtype=heads.dtype)
         angle = angle.astype(heads.dtype)
         cos, sin = np.cos(angle), np.sin(angle)
-        even, odd = heads[..., 0::2], heads[..., 1::2]
-        turned = np.empty_like(heads)
-        turned[..., 0::2], turned[..., 1::2] = even * cos - odd * sin, even * sin + odd * cos
-        return turned
+        even_columns, odd_columns = heads[..., 0::2], heads[..., 1::2]
+        rotated = np.empty_like(heads)
+        rotated[..., 0::2], rotated[..., 1::2] = (
+            even_columns * cos - odd_columns * sin,
+            even_columns * sin + odd_columns * cos,
+        )
+        return rotated
 
 
 def empty_keys_values(heads: HeadShapes, num_texts: int, dtype: Any) -> KeysValues:

@@ -23,9 +23,9 @@ class RecordedCrossAttention(CrossAttention):
         """A row of one hypothesis (1, D) -> (1, D)."""
         heads, key = self.heads, memory_keys_values[0]
         query = split_heads(self.query(x)[None], heads.num_heads)
-        grouped = query.reshape(1, heads.num_kv_heads, -1, heads.key_dim)  # those that share keys
+        grouped_query = query.reshape(1, heads.num_kv_heads, -1, heads.key_dim)  # those that share keys
         scale = np.asarray(heads.key_dim**-0.5, query.dtype)
-        self.recorded_weights.append(softmax(grouped @ key.swapaxes(-1, -2) * scale).reshape(heads.num_heads, -1))
+        self.recorded_weights.append(softmax(grouped_query @ key.swapaxes(-1, -2) * scale).reshape(heads.num_heads, -1))
         return super().__call__(x, memory_keys_values)
 
 
@@ -44,8 +44,8 @@ def cross_attention_weights(network: Transformer, source: Sequence[int], tokens:
         )
         for layer, step_weights in zip(network.decoder, recorded_weights, strict=True)
     ]
-    recorded = replace(network, decoder=decoder)
-    memory, cache = recorded.encode(source), recorded.empty_cache()
+    recording_network = replace(network, decoder=decoder)
+    memory, cache = recording_network.encode(source), recording_network.empty_cache()
     for token in tokens:
-        _, cache = recorded.step(np.array([token]), memory, cache)
+        _, cache = recording_network.step(np.array([token]), memory, cache)
     return np.stack([np.stack(step_weights, axis=1) for step_weights in recorded_weights])

@@ -41,9 +41,9 @@ class DecoderOnly:
 
     def _apply_layers(self, tokens: Array, cache: Cache) -> tuple[Array, Cache]:
         """Return the rows (W, D) of the next pieces after the last layer, and the cache with them."""
-        position, grown = cache[0][0].shape[2], []
+        position, new_cache = cache[0][0].shape[2], []
         rows = self.embedding(tokens, np.full(len(tokens), position))
-        for layer, own in zip(self.layers, cache, strict=True):
-            rows, own = layer.step(rows, own, position)
-            grown.append(own)
-        return rows, grown
+        for layer, layer_cache in zip(self.layers, cache, strict=True):
+            rows, layer_cache = layer.step(rows, layer_cache, position)
+            new_cache.append(layer_cache)
+        return rows, new_cache

@@ -32,14 +32,14 @@ def attend_step(
     Returns:
         Rows (W, D), and the cache with the new ones.
     """
-    grown = cache
+    new_cache = cache
 
     def attend(x: Array) -> Array:
-        nonlocal grown
-        mixed, grown = attention.step(x, cache, position)
+        nonlocal new_cache
+        mixed, new_cache = attention.step(x, cache, position)
         return mixed
 
-    return residual(x, attend), grown
+    return residual(x, attend), new_cache
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class EncoderLayer:
         Returns:
             Rows (W, D), and the cache with them.
         """
-        x, grown = attend_step(self.attention, self.around_attention, x, cache, position)
-        return self.around_feed_forward(x, self.feed_forward), grown
+        x, new_cache = attend_step(self.attention, self.around_attention, x, cache, position)
+        return self.around_feed_forward(x, self.feed_forward), new_cache
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ class DecoderLayer:
         Returns:
             Rows (W, D), and the cache with them.
         """
-        x, grown = attend_step(self.attention, self.around_attention, x, cache, position)
+        x, new_cache = attend_step(self.attention, self.around_attention, x, cache, position)
         x = self.around_cross_attention(x, lambda x: self.cross_attention(x, memory_keys_values))
-        return self.around_feed_forward(x, self.feed_forward), grown
+        return self.around_feed_forward(x, self.feed_forward), new_cache
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,11 @@ class Transformer:
         """
         position = cache[0][0].shape[2]
         x = self.target_embedding(tokens, np.full(len(tokens), position))
-        grown = []
-        for layer, own, remembered in zip(self.decoder, cache, memory, strict=True):
-            x, own = layer.step(x, own, remembered, position)
-            grown.append(own)
-        return log_softmax(self.output(self.decoder_norm(x))), grown
+        new_cache = []
+        for layer, layer_cache, memory_keys_values in zip(self.decoder, cache, memory, strict=True):
+            x, layer_cache = layer.step(x, layer_cache, memory_keys_values, position)
+            new_cache.append(layer_cache)
+        return log_softmax(self.output(self.decoder_norm(x))), new_cache
 
     def restrict(self, pieces: Array) -> "Transformer":
         """Return the network that writes some pieces alone, whose probabilities sum to 1.

@@ -118,9 +118,9 @@ def is_language_model(config: ModelConfig) -> bool:
 
 def _has_only_known_keys(config: ModelConfig, known_keys: Collection[str]) -> bool:
     """Whether the keys that are other than by default are these, with values that are implemented here."""
-    others = ModelConfig.model_fields.keys() - set(known_keys)
+    other_keys = ModelConfig.model_fields.keys() - set(known_keys)
     return (
-        all(getattr(config, name) == ModelConfig.model_fields[name].default for name in others)
+        all(getattr(config, name) == ModelConfig.model_fields[name].default for name in other_keys)
         and config.mixings == {"attention"}
         and config.positions in SUPPORTED_POSITIONS
         and config.activation in ACTIVATIONS
@@ -195,10 +195,10 @@ class _NetworkBuilder:
             raise UnsupportedModelError
 
     def _pop_weight(self, name: str, *shape: int) -> Array:
-        found = self._unused_weights.pop(name, None)
-        if found is None or found.shape != shape:
+        weight = self._unused_weights.pop(name, None)
+        if weight is None or weight.shape != shape:
             raise UnsupportedModelError
-        return found
+        return weight
 
     def _embedding(self, name: str, table: Array, num_begin_tokens: int = 0) -> Embedding:
         """Build an embedding. num_begin_tokens: tokens that are read before a text of the maximum length."""
@@ -275,5 +275,7 @@ class _NetworkBuilder:
 
 def make_attention_heads(stack: StackConfig) -> HeadShapes:
     """The heads of a stack's attention."""
-    even = stack.dim // stack.heads
-    return HeadShapes(stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or even, stack.value_dim or even)
+    equal_dim = stack.dim // stack.heads
+    return HeadShapes(
+        stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or equal_dim, stack.value_dim or equal_dim
+    )

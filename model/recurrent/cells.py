@@ -98,8 +98,8 @@ class RecurrentLayerWithHiddenMatmul(RecurrentLayer):
         return self.next_states(gates, self.recurrent(states[0]), states)
 
     def unroll(self, gates: Tensor, start: States, batch_sizes: list[int]) -> tuple[Tensor, States]:
-        low = self.training and self.recurrent.compute_dtype in LOW_PRECISION_DTYPES
-        dtype = self.recurrent.compute_dtype if low else self.recurrent.weight.dtype
+        is_low = self.training and self.recurrent.compute_dtype in LOW_PRECISION_DTYPES
+        dtype = self.recurrent.compute_dtype if is_low else self.recurrent.weight.dtype
         return self.unroll_with_hidden_weight(gates, self.recurrent.weight, start, batch_sizes, dtype)
 
     @abstractmethod

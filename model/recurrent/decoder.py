@@ -73,11 +73,11 @@ class Decoder(nn.Module):
         Returns:
             Rows (R, D), and the states of the layers after them.
         """
-        after = list[States]()
+        new_states = list[States]()
         for layer, old in zip(self.layers, states, strict=True):
-            after.append(layer.step(layer.input(rows), old))  # type: ignore[operator]
-            rows = after[-1][0]
-        return rows, tuple(after)
+            new_states.append(layer.step(layer.input(rows), old))  # type: ignore[operator]
+            rows = new_states[-1][0]
+        return rows, tuple(new_states)
 
 
 class LuongDecoder(Decoder):
@@ -106,8 +106,8 @@ class LuongDecoder(Decoder):
         return self._attentional_hidden(layout.unpad(self.attention(layout.pad(hidden), memory)), hidden)
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
-        hidden, after = super().step(rows, states, memory)
-        return self._attentional_hidden(self.attention.step(hidden, memory), hidden), after
+        hidden, new_states = super().step(rows, states, memory)
+        return self._attentional_hidden(self.attention.step(hidden, memory), hidden), new_states
 
     def _attentional_hidden(self, context: Tensor, hidden: Tensor) -> Tensor:
         return self.dropout(self.combine(torch.cat([context, hidden], dim=-1)).tanh())  # type: ignore[no-any-return]
@@ -159,8 +159,8 @@ class BahdanauDecoder(Decoder):
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         context, first = self._step_first_layer(self.first.input(rows), states[0], memory)
-        top, after = super().step(first[0], states[1:], memory)
-        return self._maxout_output(top, context, rows), (first, *after)
+        top, new_states = super().step(first[0], states[1:], memory)
+        return self._maxout_output(top, context, rows), (first, *new_states)
 
     def _step_first_layer(self, gates: Tensor, states: States, memory: Memory) -> tuple[Tensor, States]:
         """W x + b of the first layer (R, gates * D), and its states -> its context (R, D), and the states after it."""

@@ -136,8 +136,8 @@ class RecurrentEncoderDecoder(nn.Module):
         """Source ids (N,) or images (B, C, H, W) -> first states (B, D) of the decoder's layers, and memory."""
         rows, memory_layout = self.source_embedding.embed(source, layout)
         assert isinstance(memory_layout, Layout)
-        rows, ends = self.encoder(rows, memory_layout)
-        return self.bridge(ends), self.decoder.project_memory(rows, memory_layout)
+        rows, final_states = self.encoder(rows, memory_layout)
+        return self.bridge(final_states), self.decoder.project_memory(rows, memory_layout)
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Return the input of the output layer at each target row (teacher forcing).
@@ -152,11 +152,11 @@ class RecurrentEncoderDecoder(nn.Module):
             (N, E); zeros at filler rows.
         """
         source, source_layout = _drop_padding(source, source_layout)
-        given, (target, target_layout) = len(target), _drop_padding(target, target_layout)
+        num_given_rows, (target, target_layout) = len(target), _drop_padding(target, target_layout)
         states, memory = self.encode(source, source_layout)
         rows = self.target_embedding(target, target_layout.positions)
         hidden: Tensor = self.narrow(self.decoder(rows, target_layout, states, memory))
-        return F.pad(hidden, (0, 0, 0, given - len(hidden))) if len(hidden) < given else hidden
+        return F.pad(hidden, (0, 0, 0, num_given_rows - len(hidden))) if len(hidden) < num_given_rows else hidden
 
     def start(self, source: Tensor, layout: Layout) -> RecurrentState:
         """Read source ids (N,) or images; the state of one row a sentence."""
@@ -170,7 +170,7 @@ class RecurrentEncoderDecoder(nn.Module):
         rows = self.target_embedding(tokens, torch.zeros_like(tokens))
         hidden, layers = self.decoder.step(rows, state.layers, state.memory)
         hidden = self.narrow(hidden)
-        return LogProbsOfLogits(lambda some: self.output(hidden[some]), hidden, self.output), RecurrentState(
+        return LogProbsOfLogits(lambda selection: self.output(hidden[selection]), hidden, self.output), RecurrentState(
             layers, state.memory
         )
 
@@ -185,5 +185,5 @@ def _drop_padding(tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """
     if isinstance(layout, Layout):
         return tokens, layout
-    real = Layout.from_lengths(layout.lengths, tokens.device)
-    return tokens[: real.num_rows], real
+    real_layout = Layout.from_lengths(layout.lengths, tokens.device)
+    return tokens[: real_layout.num_rows], real_layout

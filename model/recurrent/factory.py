@@ -29,8 +29,8 @@ class RecurrentModuleFactory:
         self.config, self.dropout_rng, self.compute_dtype = config, dropout_rng, compute_dtype
 
     def encoder(self) -> Encoder:
-        stack, wanted = self.config.encoder, self.config.recurrent
-        backward = (False, True) if wanted.bidirectional else (wanted.reverse_source,)
+        stack, recurrent = self.config.encoder, self.config.recurrent
+        backward = (False, True) if recurrent.bidirectional else (recurrent.reverse_source,)
         layers = [
             [self.cell(stack.dim, stack.dim // len(backward), number) for _ in backward]
             for number in range(stack.layers)

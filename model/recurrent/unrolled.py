@@ -18,25 +18,25 @@ from tfm.model.layers.linear import LOW_PRECISION_ROW_MULTIPLE, pad_rows
 
 
 class _RecurrentMatmul:
-    """x W, of at most `most` rows at a time, with operands of type `dtype`.
+    """x W, of at most `max_rows` rows at a time, with operands of type `dtype`.
 
     If that is a lower precision than the matrix has, rows are topped up to a few shapes (`layers/linear.py`).
     """
 
-    def __init__(self, matrix: Tensor, most: int, dtype: torch.dtype) -> None:
+    def __init__(self, matrix: Tensor, max_rows: int, dtype: torch.dtype) -> None:
         self._matrix, self._is_low = matrix.to(dtype), matrix.dtype != dtype
         if self._is_low:
-            most = -(-most // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
-            self._x = self._matrix.new_zeros(most, matrix.shape[0])
-            self._y = self._matrix.new_empty(most, matrix.shape[1])
+            max_rows = -(-max_rows // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
+            self._x = self._matrix.new_zeros(max_rows, matrix.shape[0])
+            self._y = self._matrix.new_empty(max_rows, matrix.shape[1])
 
     def __call__(self, x: Tensor) -> Tensor:
         """Multiply (n, in) by the matrix: (n, out); in a lower precision the next call overwrites the result."""
         if not self._is_low:
             return x @ self._matrix
         self._x[: len(x)] = x
-        topped = -(-len(x) // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
-        return torch.mm(self._x[:topped], self._matrix, out=self._y[:topped])[: len(x)]
+        num_padded = -(-len(x) // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE
+        return torch.mm(self._x[:num_padded], self._matrix, out=self._y[:num_padded])[: len(x)]
 
 
 def _step_slices(batch_sizes: list[int]) -> Iterator[tuple[int, slice]]:
@@ -118,11 +118,11 @@ class UnrolledLstm(torch.autograd.Function):
         output, new, forget, candidate = gates.chunk(4, dim=1)
         into_cell = output * (1 - tanh_cell * tanh_cell)
         factors = gates * (1 - gates)
-        grad_output_gate, of_new, of_forget, of_candidate = factors.chunk(4, dim=1)
+        grad_output_gate, new_factor, forget_factor, candidate_factor = factors.chunk(4, dim=1)
         grad_output_gate.mul_(tanh_cell)
-        of_new.mul_(candidate)
-        of_forget.mul_(cells_before)
-        torch.mul(new, 1 - candidate * candidate, out=of_candidate)
+        new_factor.mul_(candidate)
+        forget_factor.mul_(cells_before)
+        torch.mul(new, 1 - candidate * candidate, out=candidate_factor)
         grad_hidden, grad_cell = grad_hidden.clone(), grad_cell.clone()
         for size, rows in reversed(list(_step_slices(ctx.sizes))):
             d, dh, dc = factors[rows].view(size, 4, dim), grad_hidden[:size], grad_cell[:size]
@@ -159,14 +159,14 @@ class UnrolledSsru(torch.autograd.Function):
         Returns:
             h (N, D) of all rows; the last h and c (B, D).
         """
-        kept, cell = forget.sigmoid(), cell.clone()
-        new = (1 - kept) * candidate
+        forget_gate, cell = forget.sigmoid(), cell.clone()
+        new = (1 - forget_gate) * candidate
         cells, cells_before = torch.empty_like(candidate), torch.empty_like(candidate)
         for size, rows in _step_slices(batch_sizes):
             c = cell[:size]
             cells_before[rows] = c
-            cells[rows] = c.mul_(kept[rows]).add_(new[rows])
-        ctx.save_for_backward(kept, candidate, cells_before, cells, cell)
+            cells[rows] = c.mul_(forget_gate[rows]).add_(new[rows])
+        ctx.save_for_backward(forget_gate, candidate, cells_before, cells, cell)
         ctx.sizes = batch_sizes
         return cells.relu(), cell.relu(), cell
 
@@ -181,14 +181,14 @@ class UnrolledSsru(torch.autograd.Function):
             grad_hidden: gradient of the last h (B, D).
             grad_cell: gradient of the last c (B, D).
         """
-        kept, candidate, cells_before, cells, cell = ctx.saved_tensors
+        forget_gate, candidate, cells_before, cells, cell = ctx.saved_tensors
         grad_cells, grad_cell = grad_hiddens * (cells > 0), grad_cell + grad_hidden * (cell > 0)
         for size, rows in reversed([*_step_slices(ctx.sizes)]):
             dc = grad_cell[:size]
             grad_cells[rows] = dc.add_(grad_cells[rows])
-            dc.mul_(kept[rows])
-        grad_forget = grad_cells * (cells_before - candidate) * kept * (1 - kept)
-        return grad_forget, grad_cells * (1 - kept), grad_cell, None
+            dc.mul_(forget_gate[rows])
+        grad_forget = grad_cells * (cells_before - candidate) * forget_gate * (1 - forget_gate)
+        return grad_forget, grad_cells * (1 - forget_gate), grad_cell, None
 
 
 class UnrolledGru(torch.autograd.Function):
@@ -247,9 +247,9 @@ class UnrolledGru(torch.autograd.Function):
         dim, matmul = products.shape[1], _RecurrentMatmul(weight, len(grad_hidden), ctx.dtype)
         reset, keep, candidate = gates.chunk(3, dim=1)
         factors = gates * (1 - gates)
-        reset_factor, of_keep, product_factor = factors.chunk(3, dim=1)
+        reset_factor, keep_factor, product_factor = factors.chunk(3, dim=1)
         candidate_factor = (1 - keep) * (1 - candidate * candidate)
-        of_keep.mul_(hiddens_before - candidate)
+        keep_factor.mul_(hiddens_before - candidate)
         reset_factor.mul_(products).mul_(candidate_factor)
         torch.mul(candidate_factor, reset, out=product_factor)
         grad_hidden = grad_hidden.clone()

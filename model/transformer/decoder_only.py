@@ -74,15 +74,15 @@ class DecoderOnly(nn.Module):
         """
         layout, order = concat_layouts_with_row_order(source_layout, target_layout)
         rows = self._run_layers(torch.cat([source, target])[order], layout)
-        places = torch.empty_like(order)
-        places[order] = torch.arange(len(order), device=order.device)
-        return self._apply_final_norm(rows.index_select(0, places[len(source) :]))
+        inverse_order = torch.empty_like(order)
+        inverse_order[order] = torch.arange(len(order), device=order.device)
+        return self._apply_final_norm(rows.index_select(0, inverse_order[len(source) :]))
 
     def empty_state(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
         """A state of one row for each of so many texts, of which nothing has been read."""
-        nothing = torch.zeros(batch, 0, dtype=torch.long, device=device)
+        no_slots = torch.zeros(batch, 0, dtype=torch.long, device=device)
         lengths = torch.zeros(batch, dtype=torch.long, device=device)
-        return TransformerState(tuple(LayerKVCache() for _ in self.layers), Memory(), lengths, nothing)
+        return TransformerState(tuple(LayerKVCache() for _ in self.layers), Memory(), lengths, no_slots)
 
     def start(self, source: Tensor, layout: Layout) -> TransformerState:
         """Read source ids (N,); a state of one row a sentence."""
@@ -108,7 +108,7 @@ class DecoderOnly(nn.Module):
         for layer, cache in zip(self._layers(), state.caches, strict=True):
             rows = layer.step(rows, cache, slots)
         hidden = self._apply_final_norm(rows)
-        return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
+        return LogProbsOfLogits(lambda selection: self.output(hidden[selection])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Return log-probabilities (N, V) of the output layer's input (N, E)."""

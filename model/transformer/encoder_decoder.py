@@ -131,10 +131,12 @@ class EncoderDecoder(nn.Module):
         state, slots = state.advance()
         slots = self.mask.mask_step(slots)
         memory = state.memory
-        for layer, cache, remembered in zip(self._decoder_layers(), state.caches, memory.keys_values, strict=True):
-            rows = layer.step(rows, cache, slots, remembered, memory.mask)
+        for layer, cache, memory_keys_values in zip(
+            self._decoder_layers(), state.caches, memory.keys_values, strict=True
+        ):
+            rows = layer.step(rows, cache, slots, memory_keys_values, memory.mask)
         hidden: Tensor = self.narrow(self.decoder_norm(rows))
-        return LogProbsOfLogits(lambda some: self.output(hidden[some]), hidden, self.output), state
+        return LogProbsOfLogits(lambda selection: self.output(hidden[selection]), hidden, self.output), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Return log-probabilities (N, V) of the output layer's input (N, E)."""

@@ -156,9 +156,9 @@ def pool_mean(rows: Tensor, layout: AnyLayout) -> Tensor:
 
 def pool_max(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The largest of each sentence's rows in each dimension (B, D)."""
-    places = layout.sentence.unsqueeze(1).expand_as(rows)
+    sentence_indices = layout.sentence.unsqueeze(1).expand_as(rows)
     empty = rows.new_full((len(layout.lengths), rows.shape[1]), float("-inf"))
-    return empty.scatter_reduce(0, places, rows, "amax")
+    return empty.scatter_reduce(0, sentence_indices, rows, "amax")
 
 
 def pool_first(rows: Tensor, layout: AnyLayout) -> Tensor:

@@ -180,8 +180,8 @@ class ModuleFactory:
             Dropout(rates.residual, self.dropout_rng),
             StochasticDepth(depth * rates.depth, self.dropout_rng),
         )
-        around = RESIDUALS[self.config.residual][self.config.norm]
-        return lambda: around(self.normalization(stack.dim), dropout, stochastic_depth)
+        residual_class = RESIDUALS[self.config.residual][self.config.norm]
+        return lambda: residual_class(self.normalization(stack.dim), dropout, stochastic_depth)
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """Return the norm at the end of a stack."""

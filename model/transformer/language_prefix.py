@@ -76,9 +76,9 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
             (N, E).
         """
         split_inputs = self.split_off_language_prefix(source, source_layout)
-        decoder_tokens, layout, places = prepend_prefix(split_inputs.prefix, target, target_layout)
+        decoder_tokens, layout, indices = prepend_prefix(split_inputs.prefix, target, target_layout)
         memory = super()._encode_rows(split_inputs.source, split_inputs.layout)
-        return self.decode(decoder_tokens, layout, *memory).index_select(0, places)
+        return self.decode(decoder_tokens, layout, *memory).index_select(0, indices)
 
     def start(self, source: Tensor, layout: Layout) -> LanguagePrefixState:  # type: ignore[override]
         """Read source ids (N,); a state of one row a sentence."""
@@ -104,11 +104,11 @@ class M2M100(LanguagePrefixModel):
 
     def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _first_last_rows_and_shorter_layout(layout, source.device)
-        places = firsts.index_select(0, read.sentence) + read.positions + 1
-        places = torch.minimum(places, lasts.index_select(0, read.sentence))
+        firsts, lasts, shorter_layout = _first_last_rows_and_shorter_layout(layout, source.device)
+        indices = firsts.index_select(0, shorter_layout.sentence) + shorter_layout.positions + 1
+        indices = torch.minimum(indices, lasts.index_select(0, shorter_layout.sentence))
         return EncoderInputAndPrefix(
-            source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1)
+            source.index_select(0, indices), shorter_layout, torch.stack([source[lasts], source[firsts]], 1)
         )
 
 
@@ -119,12 +119,12 @@ class MBart(LanguagePrefixModel):
 
     def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _first_last_rows_and_shorter_layout(layout, source.device)
-        behind = lasts.index_select(0, read.sentence)
-        places = firsts.index_select(0, read.sentence) + read.positions + 2
-        places = torch.where(places > behind, places - read.positions - 1, places)
+        firsts, lasts, shorter_layout = _first_last_rows_and_shorter_layout(layout, source.device)
+        last_rows = lasts.index_select(0, shorter_layout.sentence)
+        indices = firsts.index_select(0, shorter_layout.sentence) + shorter_layout.positions + 2
+        indices = torch.where(indices > last_rows, indices - shorter_layout.positions - 1, indices)
         return EncoderInputAndPrefix(
-            source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1)
+            source.index_select(0, torch.minimum(indices, last_rows)), shorter_layout, source[firsts].unsqueeze(1)
         )
 
 
@@ -148,14 +148,14 @@ def prepend_prefix(prefix: Tensor, target: Tensor, layout: AnyLayout) -> tuple[T
         The ids; their layout; the rows (N,) of the last token of each lead and of the tokens of each target.
     """
     assert isinstance(layout, Layout)
-    more = prefix.shape[1] - 1
-    places = torch.arange(layout.num_rows, device=target.device) + more * (layout.sentence + 1)
-    decoder_tokens = target.new_empty(layout.num_rows + more * layout.batch).index_copy_(0, places, target)
-    longer = Layout.from_lengths(layout.lengths + more, target.device)
-    begins = places[layout.positions == 0] - more
+    num_extra = prefix.shape[1] - 1
+    indices = torch.arange(layout.num_rows, device=target.device) + num_extra * (layout.sentence + 1)
+    decoder_tokens = target.new_empty(layout.num_rows + num_extra * layout.batch).index_copy_(0, indices, target)
+    longer = Layout.from_lengths(layout.lengths + num_extra, target.device)
+    begin_indices = indices[layout.positions == 0] - num_extra
     for number, tokens in enumerate(prefix.unbind(1)):
-        decoder_tokens[begins + number] = tokens
-    return decoder_tokens, longer, places
+        decoder_tokens[begin_indices + number] = tokens
+    return decoder_tokens, longer, indices
 
 
 LANGUAGE_PREFIX_MODELS: dict[str, type[EncoderDecoder]] = {"source": EncoderDecoder, "m2m100": M2M100, "mbart": MBart}

@@ -38,13 +38,15 @@ class RecurrentStackFactory(ModuleFactory):
             causal: whether a row sees none after it.
             layer_index: number of the layer in the stack, from 0.
         """
-        wanted = self.config.recurrent
-        cell, directions = CELLS[wanted.cell], 2 if wanted.bidirectional and not causal else 1
+        recurrent = self.config.recurrent
+        cell, directions = CELLS[recurrent.cell], 2 if recurrent.bidirectional and not causal else 1
         cells = [cell(stack.dim, stack.dim // directions, compute_dtype=self.compute_dtype) for _ in range(directions)]
-        norm = NORMALIZATIONS[wanted.normalization if layer_index else "none"](stack.dim, eps=self.config.norm_eps)
+        norm = NORMALIZATIONS[recurrent.normalization if layer_index else "none"](stack.dim, eps=self.config.norm_eps)
         dropout = Dropout(self.config.dropout.residual, self.dropout_rng)
-        every = StochasticDepth(0.0, self.dropout_rng)
-        return EncoderLayer(RecurrentMixing(cells), None, lambda: PreNormWithoutResidual(norm, dropout, every))
+        stochastic_depth = StochasticDepth(0.0, self.dropout_rng)
+        return EncoderLayer(
+            RecurrentMixing(cells), None, lambda: PreNormWithoutResidual(norm, dropout, stochastic_depth)
+        )
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """Return the identity: no norm ends the stack."""

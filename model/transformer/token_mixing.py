@@ -70,13 +70,13 @@ class RecurrentMixing(nn.Module):
             Rows (N, D).
         """
         assert not mask.causal or len(self.cells) == 1, "two cells see what is ahead"
-        real = Layout.from_lengths(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
+        real_layout = Layout.from_lengths(layout.lengths, rows.device) if isinstance(layout, FlatLayout) else layout
         hidden = []
         for cell, backward in zip(self.cells, (False, True), strict=False):
-            steps = TimeMajorPacking(real, backward=backward)
-            read, _ = cell(steps.pack(rows[: real.num_rows]), steps)
-            hidden.append(steps.unpack(read))
-        return F.pad(torch.cat(hidden, dim=1), (0, 0, 0, len(rows) - real.num_rows))
+            steps = TimeMajorPacking(real_layout, backward=backward)
+            outputs, _ = cell(steps.pack(rows[: real_layout.num_rows]), steps)
+            hidden.append(steps.unpack(outputs))
+        return F.pad(torch.cat(hidden, dim=1), (0, 0, 0, len(rows) - real_layout.num_rows))
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output of `forward`, and the states (B, 1, S, D) from which a `step` after these rows goes on.
@@ -89,13 +89,13 @@ class RecurrentMixing(nn.Module):
         assert isinstance(layout, Layout)
         assert mask.causal
         steps, cell = TimeMajorPacking(layout), self._cell
-        read, ends = cell(steps.pack(rows), steps)
-        hidden = steps.unpack(read)
+        outputs, final_states = cell(steps.pack(rows), steps)
+        hidden = steps.unpack(outputs)
         padded = layout.pad(hidden)
-        others = torch.zeros_like(padded) if len(ends) == 2 else padded[..., :0]
-        if len(ends) == 2:  # of the cell state only the last is ever asked for
-            others[torch.arange(layout.batch), layout.lengths - 1] = steps.unsort_states(ends[1])
-        return hidden, (padded.unsqueeze(1), others.unsqueeze(1))
+        cell_states = torch.zeros_like(padded) if len(final_states) == 2 else padded[..., :0]
+        if len(final_states) == 2:  # of the cell state only the last is ever asked for
+            cell_states[torch.arange(layout.batch), layout.lengths - 1] = steps.unsort_states(final_states[1])
+        return hidden, (padded.unsqueeze(1), cell_states.unsqueeze(1))
 
     def step(self, rows: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """Compute one new row a hypothesis, from the state of the row it follows.
@@ -122,11 +122,11 @@ class RecurrentMixing(nn.Module):
             Rows (R, D).
         """
         cell = self._cell
-        before = cache.ancestor_kv(1, slots)
-        states = cell.zero_states(gates, len(gates)) if before is None else before[: cell.num_states]
+        previous = cache.ancestor_kv(1, slots)
+        states = cell.zero_states(gates, len(gates)) if previous is None else previous[: cell.num_states]
         states = cell.step(gates, states)
-        hidden, other = states if len(states) == 2 else (states[0], states[0][:, :0])
-        key, value = (each.view(*slots.new_slots.shape, each.shape[1]).unsqueeze(1) for each in (hidden, other))
+        hidden, cell_state = states if len(states) == 2 else (states[0], states[0][:, :0])
+        key, value = (each.view(*slots.new_slots.shape, each.shape[1]).unsqueeze(1) for each in (hidden, cell_state))
         cache.write(key, value, slots)
         return hidden
 
@@ -193,8 +193,8 @@ class ConvolutionMixing(nn.Module):
         """
         new = rows.view(*slots.new_slots.shape, -1).unsqueeze(1)
         cache.write(new, new[..., :0], slots)
-        seen = [cache.ancestor_kv(-offset, slots) for offset in self.offsets]
-        return self._apply_filters(torch.cat([each[0] for each in seen if each is not None], dim=1))
+        previous_rows = [cache.ancestor_kv(-offset, slots) for offset in self.offsets]
+        return self._apply_filters(torch.cat([each[0] for each in previous_rows if each is not None], dim=1))
 
     def _apply_filters(self, windows: Tensor) -> Tensor:
         """(N, D * offsets) -> (N, D)."""
@@ -214,10 +214,11 @@ def gather_windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
         (N, D * offsets).
     """
     reach, num_rows = max(-offsets[0], offsets[-1]), len(rows)
-    around, places = F.pad(rows, (0, 0, reach, reach)), F.pad(positions, (reach, reach))
-    found = []
+    padded_rows, padded_positions = F.pad(rows, (0, 0, reach, reach)), F.pad(positions, (reach, reach))
+    columns = []
     for offset in offsets:
-        there = slice(reach + offset, reach + offset + num_rows)
-        is_of_sentence = places[there] == positions + offset  # a row of another one stands nearer to its beginning
-        found.append(around[there] * is_of_sentence.unsqueeze(1))
-    return torch.cat(found, dim=1)
+        row_slice = slice(reach + offset, reach + offset + num_rows)
+        # a row of another sentence stands nearer to its beginning
+        is_of_sentence = padded_positions[row_slice] == positions + offset
+        columns.append(padded_rows[row_slice] * is_of_sentence.unsqueeze(1))
+    return torch.cat(columns, dim=1)

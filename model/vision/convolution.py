@@ -72,10 +72,10 @@ class ResidualBlock(nn.Module):
         super().__init__()
         self.first, self.first_norm = SamePaddingConv2d(in_channels, channels, 3, stride), FeatureMapNorm(channels)
         self.second, self.second_norm = SamePaddingConv2d(channels, channels, 3), FeatureMapNorm(channels)
-        same = in_channels == channels and stride == 1
+        is_same_shape = in_channels == channels and stride == 1
         self.shortcut: nn.Module = (
             nn.Identity()
-            if same
+            if is_same_shape
             else nn.Sequential(SamePaddingConv2d(in_channels, channels, 1, stride), FeatureMapNorm(channels))
         )
 
@@ -143,8 +143,8 @@ class ResNetEmbedding(nn.Module):
         """Return the rows (N, D) of images (B, C, height, width). positions: of the layout, which are the same for each
         image.
         """
-        low = self.training and self.compute_dtype in LOW_PRECISION_DTYPES
-        maps = pixels.to(self.compute_dtype if low else pixels.dtype, memory_format=torch.channels_last)
+        is_low = self.training and self.compute_dtype in LOW_PRECISION_DTYPES
+        maps = pixels.to(self.compute_dtype if is_low else pixels.dtype, memory_format=torch.channels_last)
         maps = self.blocks(self.stem(maps))
         cells = maps.permute(0, 2, 3, 1).reshape(-1, maps.shape[1]).to(pixels.dtype)
         tokens = self.product(cells).view(len(pixels), self.num_tokens, -1)

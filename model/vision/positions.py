@@ -62,8 +62,8 @@ class SinusoidalGridPositions(nn.Module):
 
     def __init__(self, num_rows: int, num_columns: int, dim: int) -> None:
         super().__init__()
-        of_row, of_column = sinusoids(dim // 2, num_rows), sinusoids(dim - dim // 2, num_columns)
-        table = torch.cat([of_row.repeat_interleave(num_columns, 0), of_column.repeat(num_rows, 1)], dim=1)
+        row_sines, column_sines = sinusoids(dim // 2, num_rows), sinusoids(dim - dim // 2, num_columns)
+        table = torch.cat([row_sines.repeat_interleave(num_columns, 0), column_sines.repeat(num_rows, 1)], dim=1)
         self.register_buffer("table", table.float(), persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:

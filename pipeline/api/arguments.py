@@ -28,11 +28,11 @@ def to_text_list(texts: str | Iterable[str], argument_name: str) -> list[str]:
     """
     if isinstance(texts, bytes | Mapping | Set) or not isinstance(texts, Iterable):
         raise TypeError(f"{argument_name} is {type(texts).__name__}: give a str, or a list of str{_path_advice(texts)}")
-    found = [texts] if isinstance(texts, str) else list(texts)
-    for number, text in enumerate(found):
+    text_list = [texts] if isinstance(texts, str) else list(texts)
+    for number, text in enumerate(text_list):
         if not isinstance(text, str):
             raise TypeError(f"{argument_name}[{number}] is {type(text).__name__}: give a str{_path_advice(text)}")
-    return found
+    return text_list
 
 
 def _path_advice(argument: object) -> str:
@@ -96,8 +96,8 @@ def check_reporter(reporter: object) -> Reporter | None:
 def check_languages(to: object, source_language: object) -> tuple[str | None, str | None]:
     """The codes of two languages, or None. Raises TypeError for anything else."""
     first, second = (
-        None if each is None else check_single_text(each, what)
-        for each, what in ((to, "to"), (source_language, "source_language"))
+        None if code is None else check_single_text(code, name)
+        for code, name in ((to, "to"), (source_language, "source_language"))
     )
     return first, second
 
@@ -122,13 +122,14 @@ def flatten_phrases(forced: Iterable[Sequence[str]]) -> list[str]:
     """Lists of phrases, one for each text, as lines with tabs between them."""
     if isinstance(forced, str | bytes) or not isinstance(forced, Iterable):
         raise TypeError(f"forced_in_each is {type(forced).__name__}: give a list of lists of str, one for each text")
-    found = [
-        require_texts(each, f"forced_in_each[{number}]", "the phrases of a text") for number, each in enumerate(forced)
+    phrase_lists = [
+        require_texts(phrases, f"forced_in_each[{number}]", "the phrases of a text")
+        for number, phrases in enumerate(forced)
     ]
-    for number, phrases in enumerate(found):
+    for number, phrases in enumerate(phrase_lists):
         if any("\t" in phrase for phrase in phrases):
             raise RecipeError(f"forced_in_each[{number}]: a phrase holds a tab: give two phrases")
-    return ["\t".join(phrases) for phrases in found]
+    return ["\t".join(phrases) for phrases in phrase_lists]
 
 
 def check_whole_number(value: object, name: str, minimum: int) -> int:

@@ -84,17 +84,17 @@ class Attention:
         )
 
     def __repr__(self) -> str:
-        said = "" if self.target is None else f" -> {self.target!r}"
+        target_part = "" if self.target is None else f" -> {self.target!r}"
         sizes = ", ".join(f"{kind} {'x'.join(map(str, self.weights(kind).shape))}" for kind in self.kinds)
-        return f"<Attention {self.source!r}{said}: {sizes}>"
+        return f"<Attention {self.source!r}{target_part}: {sizes}>"
 
     def _default_kind(self, kind: AttentionKind | None) -> AttentionKind:
-        there = self.kinds
+        available_kinds = self.kinds
         if kind is None:
             return choose_view(self.reading).kind
-        if kind not in there:
-            which = ", ".join(f"{each} ({ATTENTION_KIND_TITLES[each]})" for each in there)
-            raise RecipeError(f"attention {kind!r}: this model has {which}")
+        if kind not in available_kinds:
+            kind_names = ", ".join(f"{each} ({ATTENTION_KIND_TITLES[each]})" for each in available_kinds)
+            raise RecipeError(f"attention {kind!r}: this model has {kind_names}")
         return kind
 
 
@@ -115,8 +115,8 @@ def record_attention(
         arguments.check_single_text(target, "target")
     with exclude_other_threads():
         if loaded.images is not None:
-            found = trace_image_file(loaded, check_image_file(source), target, config)
+            trace = trace_image_file(loaded, check_image_file(source), target, config)
         else:
-            found = trace_text(loaded, source, target, config)
+            trace = trace_text(loaded, source, target, config)
             warn_of_unknown_sources(source_tokenizer_of(loaded), [source], reporter)
-    return Attention(f"Attention of {loaded.folder}", found)
+    return Attention(f"Attention of {loaded.folder}", trace)

@@ -80,8 +80,8 @@ def attention(
         _to_float_array(value, "value"),
     )
     queries = query_array[None] if query_array.ndim == 1 else query_array
-    fit = queries.ndim == keys.ndim == 2 and queries.shape[1] == keys.shape[1] > 0
-    if not fit or values.ndim not in (1, 2) or len(keys) != len(values):
+    has_matching_shapes = queries.ndim == keys.ndim == 2 and queries.shape[1] == keys.shape[1] > 0
+    if not has_matching_shapes or values.ndim not in (1, 2) or len(keys) != len(values):
         shapes = f"query {query_array.shape}, key {keys.shape}, value {values.shape}"
         raise DataError(f"attention: shapes do not fit ({shapes}): give (T, K), (S, K) and (S, V)")
     if len(keys) == 0:
@@ -94,8 +94,8 @@ def attention(
         torch.from_numpy(logits) if bias is None else torch.from_numpy(logits) + bias.expand(1, 1, *logits.shape)[0, 0]
     )
     weights: Floats = softmax_weights(biased).numpy()
-    if (lost := np.flatnonzero(np.isneginf(biased.numpy()).all(1))).size:
-        raise DataError(f"attention: all scores of query {lost[0]} are -infinity: give one key a number")
+    if (empty_rows := np.flatnonzero(np.isneginf(biased.numpy()).all(1))).size:
+        raise DataError(f"attention: all scores of query {empty_rows[0]} are -infinity: give one key a number")
     one_query = query_array.ndim == 1
     mixed: Floats = weights @ values
     return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)
@@ -114,8 +114,8 @@ def _attention_logits(queries: Floats, keys: Floats, score: str | AttentionScore
     if callable(score):
         return _to_float_array(score(queries, keys), "what the score returned")
     module = SCORES[check_choice(score, PARAMETER_FREE_SCORES, "score")](1, keys.shape[1])
-    found: Floats = module(torch.from_numpy(queries)[None, None], torch.from_numpy(keys)[None, None])[0, 0].numpy()
-    return found
+    logits: Floats = module(torch.from_numpy(queries)[None, None], torch.from_numpy(keys)[None, None])[0, 0].numpy()
+    return logits
 
 
 def _broadcast_mask(mask: ArrayLike | None, query: Floats, shape: tuple[int, ...]) -> Mask:
@@ -126,13 +126,13 @@ def _broadcast_mask(mask: ArrayLike | None, query: Floats, shape: tuple[int, ...
         return Mask(causal=True, strict=check_choice(mask, ("causal", "strict"), "mask") == "strict")
     numbers = _to_float_array(mask, "mask")
     if not np.isin(numbers, (0, 1)).all():
-        other = numbers[~np.isin(numbers, (0, 1))][0]
-        raise DataError(f"attention: the mask has {other}: give 1 where a query may attend to a key, and 0 elsewhere")
+        value = numbers[~np.isin(numbers, (0, 1))][0]
+        raise DataError(f"attention: the mask has {value}: give 1 where a query may attend to a key, and 0 elsewhere")
     allowed = numbers.astype(np.bool_)
     allowed = allowed[None] if query.ndim == 1 and allowed.ndim == 1 else allowed
     if allowed.shape != shape:
         raise DataError(f"attention: the mask has the shape {allowed.shape}: give {shape}")
     if not allowed.any(1).all():
-        nothing = int(np.flatnonzero(~allowed.any(1))[0])
-        raise DataError(f"attention: query {nothing} may attend to no key: set one of its row of the mask to True")
+        empty_row = int(np.flatnonzero(~allowed.any(1))[0])
+        raise DataError(f"attention: query {empty_row} may attend to no key: set one of its row of the mask to True")
     return Mask(allowed=torch.from_numpy(allowed)[None, None])

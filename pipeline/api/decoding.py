@@ -45,13 +45,15 @@ def decode_texts(
     lines, images = arguments.to_text_list(texts, "texts"), loaded.images
     with exclude_other_threads(), reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
         if images is None:
-            decoded = translate_lines(
+            translations = translate_lines(
                 loaded, lines, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
             )
         else:
-            shown = decode_images([check_image_file(line) for line in lines], images)
-            decoded = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
-        return list(decoded)
+            image_files = decode_images([check_image_file(line) for line in lines], images)
+            translations = translate_images(
+                loaded, image_files, config, prefixes=prefixes, forced=forced, on_done=bar.advance
+            )
+        return list(translations)
 
 
 def continue_prompts(generator: TextGenerator, prompts: Sequence[str]) -> list[list[GeneratedText]]:
@@ -62,8 +64,8 @@ def continue_prompts(generator: TextGenerator, prompts: Sequence[str]) -> list[l
     try:
         return list(generator.generate_batch(prompts))
     except PromptError as error:
-        place = f"prompts[{error.row}]: " if len(prompts) > 1 else ""
-        raise DataError(f"{place}{error}") from error
+        location = f"prompts[{error.row}]: " if len(prompts) > 1 else ""
+        raise DataError(f"{location}{error}") from error
 
 
 def make_text_generator(
@@ -83,7 +85,7 @@ def make_text_generator(
         RecipeError: settings do not fit.
     """
     check_has_method(loaded, "generate")
-    usual: DecodingOptions = {"strategy": "search" if beam is not None else "sample"}
-    config = decoding_config(beam, {**usual, **decoding})
+    default_options: DecodingOptions = {"strategy": "search" if beam is not None else "sample"}
+    config = decoding_config(beam, {**default_options, **decoding})
     switch = arguments.check_optional_bool(through_ends, "through_ends")
     return TextGenerator(PromptEncoder(loaded, continue_past_line_end=switch), config, reporter)

@@ -25,6 +25,6 @@ def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: R
         DataError: there is no model.
         TypeError: an argument is of another kind.
     """
-    place, name = arguments.check_folder(folder, "folder"), arguments.check_single_text(device, "device")
-    shown = arguments.check_reporter(reporter) or LoggingReporter()
-    return Model(load_model(resolve_model_folder(place), name), shown)
+    path, name = arguments.check_folder(folder, "folder"), arguments.check_single_text(device, "device")
+    checked_reporter = arguments.check_reporter(reporter) or LoggingReporter()
+    return Model(load_model(resolve_model_folder(path), name), checked_reporter)

@@ -35,5 +35,7 @@ def name_parameters_in_errors(method: Callable[P, T]) -> Callable[P, T]:
 
 def name_parameters_for_flags(text: str) -> str:
     """Return the text of a command's error, with parameters in place of flags."""
-    named = _FLAG_PATTERN.sub(lambda flag: f"`{_PARAMETER_BY_FLAG.get(flag[1], flag[1].replace('-', '_'))}`", text)
-    return named.removeprefix("flags: ")
+    renamed_text = _FLAG_PATTERN.sub(
+        lambda flag: f"`{_PARAMETER_BY_FLAG.get(flag[1], flag[1].replace('-', '_'))}`", text
+    )
+    return renamed_text.removeprefix("flags: ")

@@ -25,7 +25,9 @@ TEXT_ONLY_METHODS = {"score", "encode"}
 def check_has_method(loaded: LoadedModel, method: str) -> None:
     """Raise DataError for a method that the task of the model does not have, with the methods that it has."""
     task = loaded.config.task
-    own = [name for name, has in TASKS_WITH_METHOD.items() if has(TASK_SPECS[task])]
-    if method not in own:
-        has = ", ".join(f"{name}()" for name in own if loaded.images is None or name not in TEXT_ONLY_METHODS)
-        raise DataError(f"was trained for {task}: it has no {method}(); it has {has}", file=loaded.folder)
+    methods = [name for name, method_names in TASKS_WITH_METHOD.items() if method_names(TASK_SPECS[task])]
+    if method not in methods:
+        method_names = ", ".join(
+            f"{name}()" for name in methods if loaded.images is None or name not in TEXT_ONLY_METHODS
+        )
+        raise DataError(f"was trained for {task}: it has no {method}(); it has {method_names}", file=loaded.folder)

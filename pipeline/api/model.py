@@ -145,7 +145,9 @@ class Model:
     def classify(self, texts: str | Iterable[str]) -> list[str]:
         """The likeliest label of each text, or image file; "" for an empty text."""
         check_has_method(self._loaded, "classify")
-        return [found[0].text for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
+        return [
+            translations[0].text for translations in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)
+        ]
 
     @name_parameters_in_errors
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
@@ -162,7 +164,10 @@ class Model:
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
         """Find the likeliest tag of each word of each text; words are separated by spaces."""
         check_has_method(self._loaded, "tag")
-        return [found[0].text.split() for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
+        return [
+            translations[0].text.split()
+            for translations in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)
+        ]
 
     @name_parameters_in_errors
     def fill(self, text: str, top: int = 5, *, unit: FillUnit = "piece") -> list[list[Candidate]]:
@@ -181,9 +186,9 @@ class Model:
             DataError: the text has no mask, or is too long.
         """
         check_has_method(self._loaded, "fill")
-        count, asked = arguments.check_whole_number(top, "top", 1), arguments.check_choice(unit, FILL_UNITS, "unit")
+        count, fill_unit = arguments.check_whole_number(top, "top", 1), arguments.check_choice(unit, FILL_UNITS, "unit")
         with exclude_other_threads():
-            return fill_masks(self._loaded, arguments.check_single_text(text, "text"), count, asked)  # type: ignore[arg-type]
+            return fill_masks(self._loaded, arguments.check_single_text(text, "text"), count, fill_unit)  # type: ignore[arg-type]
 
     @overload
     def generate(  # type: ignore[overload-overlap]
@@ -235,10 +240,10 @@ class Model:
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
             beginnings = arguments.to_text_list(prompts, "prompts")
-            found = continue_prompts(writer, beginnings)
+            generations = continue_prompts(writer, beginnings)
             texts = [
                 writer.decode_encoded_prompt(prompt) + n_best[0].text
-                for prompt, n_best in zip(beginnings, found, strict=True)
+                for prompt, n_best in zip(beginnings, generations, strict=True)
             ]
         return texts[0] if isinstance(prompts, str) else texts
 
@@ -284,8 +289,8 @@ class Model:
         """
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
-            found = continue_prompts(writer, arguments.to_text_list(prompts, "prompts"))
-        return found[0] if isinstance(prompts, str) else found
+            generations = continue_prompts(writer, arguments.to_text_list(prompts, "prompts"))
+        return generations[0] if isinstance(prompts, str) else generations
 
     @name_parameters_in_errors
     def score(
@@ -327,9 +332,9 @@ class Model:
         predict, which are the default, or "target", those that are predicted. Raises RecipeError, with words like it,
         for a word that has no vector.
         """
-        known = self._words(arguments.check_side(side))
-        rows = [known[word] for word in arguments.to_text_list(words, "words")]
-        return np.stack(rows) if rows else known.vectors[:0]
+        vectors = self._words(arguments.check_side(side))
+        rows = [vectors[word] for word in arguments.to_text_list(words, "words")]
+        return np.stack(rows) if rows else vectors.vectors[:0]
 
     @name_parameters_in_errors
     def encode(
@@ -370,9 +375,9 @@ class Model:
         Returns:
             The words, the nearest first.
         """
-        known = self._words(arguments.check_side(side))
+        vectors = self._words(arguments.check_side(side))
         count = arguments.check_whole_number(count, "count", 1)
-        return known.nearest(known[arguments.check_single_text(word, "word")], count, exclude=(word,))
+        return vectors.nearest(vectors[arguments.check_single_text(word, "word")], count, exclude=(word,))
 
     @name_parameters_in_errors
     def neighbour_probability(self, center: str, outside: str) -> NeighbourProbability:

@@ -40,8 +40,8 @@ def find_or_reload_model(model_key: ModelKey, shown_folder: Path) -> LoadedModel
     Raises:
         DataError: another model is there by now, or none.
     """
-    found = _loaded_models.get(model_key) or _reload_model(model_key)
-    return found if found.folder == shown_folder else replace(found, folder=shown_folder)
+    loaded = _loaded_models.get(model_key) or _reload_model(model_key)
+    return loaded if loaded.folder == shown_folder else replace(loaded, folder=shown_folder)
 
 
 @lru_cache(maxsize=MAX_CACHED_MODELS)

@@ -50,10 +50,14 @@ class Run:
     @property
     def curves(self) -> dict[str, Curve]:
         """The curves of all figures; a value that is missing or not finite leaves a gap."""
-        named = {(str(line.get("event")), key) for line in self.metrics for key in line if key not in ("event", "step")}
-        found = {f"{event}.{key}": curve_points(self.metrics, event, key) for event, key in sorted(named)}
+        figure_keys = {
+            (str(line.get("event")), key) for line in self.metrics for key in line if key not in ("event", "step")
+        }
+        points = {f"{event}.{key}": curve_points(self.metrics, event, key) for event, key in sorted(figure_keys)}
         return {
-            name: Curve(np.array(steps, np.int64), np.array(values)) for name, (steps, values) in found.items() if steps
+            name: Curve(np.array(steps, np.int64), np.array(values))
+            for name, (steps, values) in points.items()
+            if steps
         }
 
     def _repr_html_(self) -> str:
@@ -69,11 +73,11 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 
     A training that goes on, or was stopped, has curves and no more. Raises DataError if there is neither.
     """
-    place = arguments.check_folder(folder, "folder")
-    metrics = place / "training" / "metrics.jsonl"
-    if not (place / "model").exists() and metrics.exists():
+    path = arguments.check_folder(folder, "folder")
+    metrics = path / "training" / "metrics.jsonl"
+    if not (path / "model").exists() and metrics.exists():
         note = "has no model yet: its training goes on, or was stopped"
-        return Run(run_summary.run_name(place), {}, {}, read_metrics(metrics), [note])
-    found = run_summary.read_run(place, run_summary.run_name(place))
-    lines = [] if found.folder is None else run_summary.read_training_metrics(found.folder, found.model, [])
-    return Run(found.name, found.config, found.figures, lines, found.notes)
+        return Run(run_summary.run_name(path), {}, {}, read_metrics(metrics), [note])
+    summary = run_summary.read_run(path, run_summary.run_name(path))
+    lines = [] if summary.folder is None else run_summary.read_training_metrics(summary.folder, summary.model, [])
+    return Run(summary.name, summary.config, summary.figures, lines, summary.notes)

@@ -41,8 +41,8 @@ class TextScores:
 
     @classmethod
     def from_likelihoods(cls, figures: Mapping[str, Score], likelihoods: Likelihoods) -> "TextScores":
-        wanted = ("perplexity", "word_perplexity", "bits_per_character")
-        return cls(likelihoods.log_probs, likelihoods.pieces, {name: figures[name] for name in wanted})
+        score_names = ("perplexity", "word_perplexity", "bits_per_character")
+        return cls(likelihoods.log_probs, likelihoods.pieces, {name: figures[name] for name in score_names})
 
 
 def score_texts(
@@ -89,6 +89,6 @@ def score_texts(
 def _score_running_text(loaded: LoadedModel, lines: list[str], reporter: Reporter, stride: int | None) -> TextScores:
     split = split_from_lines(lines, loaded.source_tokenizer, loaded.target_tokenizer)
     with exclude_other_threads():
-        found = score_likelihood(loaded, "texts", split, DataConfig().batch_tokens, reporter, stride=stride)
-    assert found.likelihoods is not None
-    return TextScores.from_likelihoods(found.scores, found.likelihoods)
+        result = score_likelihood(loaded, "texts", split, DataConfig().batch_tokens, reporter, stride=stride)
+    assert result.likelihoods is not None
+    return TextScores.from_likelihoods(result.scores, result.likelihoods)

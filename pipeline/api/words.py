@@ -26,8 +26,8 @@ def concordance(texts: str | Iterable[str], word: str, window: int = DEFAULT_WIN
     Returns:
         Each place where the word stands, in the order of the texts.
     """
-    lines, found = arguments.to_text_list(texts, "texts"), arguments.check_single_text(word, "word")
-    return list(words.find_occurrences(lines, found, arguments.check_whole_number(window, "window", 1)))
+    lines, checked_word = arguments.to_text_list(texts, "texts"), arguments.check_single_text(word, "word")
+    return list(words.find_occurrences(lines, checked_word, arguments.check_whole_number(window, "window", 1)))
 
 
 def count_vectors(

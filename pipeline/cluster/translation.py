@@ -191,7 +191,7 @@ def translate_chunk(
             reporter=NullReporter(),
             prefixes=prefixes,
             forced=forced,
-            before=cuts,
+            earlier_problems=cuts,
             shortlist=load_shortlist(loaded, settings, known),
         )
         translations = [[asdict(each) for each in n_best] for n_best in found]

@@ -64,9 +64,9 @@ def generate_compiled_stream(
     capacity = min(context, len(prompts[0]) + longest + 2)  # what is read: begin token, prompt and text
 
     def start_texts(pieces: Any) -> CompiledGenerationBatch:
-        found = _start_compiled_texts(model, truncate_context(pieces, context), capacity)
-        assert found is not None
-        return found
+        batch = _start_compiled_texts(model, truncate_context(pieces, context), capacity)
+        assert batch is not None
+        return batch
 
     return _stream_pieces(start_texts, prompts, samples, config, choice, limits, context, continue_past_line_end)
 
@@ -99,34 +99,37 @@ def _stream_pieces(
         context: the most pieces that the model reads.
         continue_past_line_end: whether the end token is a piece like others.
     """
-    (shortest, longest), begun = limits, [[BOS_ID, *prompt] for prompt in prompts]
-    texts, total = np.arange(len(begun)), longest - 1 if continue_past_line_end else longest + 1
-    keys = np.array([sampling_key(config.seed, *each) for each in zip(begun, samples, strict=True)], np.uint64)
-    pieces = np.array(begun)
+    (shortest, longest), start_ids = limits, [[BOS_ID, *prompt] for prompt in prompts]
+    texts, total = np.arange(len(start_ids)), longest - 1 if continue_past_line_end else longest + 1
+    keys = np.array([sampling_key(config.seed, *each) for each in zip(start_ids, samples, strict=True)], np.uint64)
+    pieces = np.array(start_ids)
     num_threads = max(1, min(torch.get_num_threads(), len(pieces) // MIN_TEXTS_PER_THREAD))
-    with ExitStack() as held:
-        run = map if num_threads == 1 else held.enter_context(ThreadPoolExecutor(num_threads)).map
+    with ExitStack() as stack:
+        run = map if num_threads == 1 else stack.enter_context(ThreadPoolExecutor(num_threads)).map
         shares: list[CompiledGenerationBatch] = []
-        length = cut = 0  # the number of new pieces of each text, and that before it was truncated
+        length = num_before_truncation = 0  # the number of new pieces of each text, and that before it was truncated
         while length < total and len(texts):
             if not shares or shares[0].num_read == context:
                 shares = [start_texts(each) for each in np.array_split(pieces, min(num_threads, len(pieces)))]
-                cut = length
+                num_before_truncation = length
             steps = min(MAX_STEPS_PER_CALL, total - length, context - shares[0].num_read)
             numbers = uniform_numbers(keys[texts].repeat(steps), np.tile(length + np.arange(steps), len(texts)))
-            ends = np.cumsum([len(share) for share in shares])[:-1]
-            splits = np.split(numbers.reshape(-1, steps), ends)
+            bounds = np.cumsum([len(share) for share in shares])[:-1]
+            splits = np.split(numbers.reshape(-1, steps), bounds)
 
             append = partial(
-                CompiledGenerationBatch.extend_texts, sampling=choice, shortest=shortest - cut, longest=longest - cut
+                CompiledGenerationBatch.extend_texts,
+                sampling=choice,
+                shortest=shortest - num_before_truncation,
+                longest=longest - num_before_truncation,
             )
             new, values = (np.concatenate(each) for each in zip(*run(append, shares, splits), strict=True))
             yield from _pieces_by_step(texts, new, values, continue_past_line_end)
             pieces, length = np.concatenate([pieces, new], 1), length + steps
-            if not continue_past_line_end and (ended := (new == EOS_ID).any(1)).any():
-                rows = np.flatnonzero(~ended)
-                for share, kept in zip(shares, np.split(~ended, ends), strict=True):
-                    share.select(kept)
+            if not continue_past_line_end and (finished := (new == EOS_ID).any(1)).any():
+                rows = np.flatnonzero(~finished)
+                for share, active in zip(shares, np.split(~finished, bounds), strict=True):
+                    share.select(active)
                 shares = [share for share in shares if len(share)]
                 texts, pieces = texts[rows], pieces[rows]
 

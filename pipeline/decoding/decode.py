@@ -121,8 +121,8 @@ def decode(
         for layer in linear_layers(stepper) if workers else []:
             layer.pack_weight_if_supported()
         for number, hypotheses in search_all_shards(search, len(shards), num_processes, report_done):
-            for row, each in zip(shards[number], hypotheses, strict=True):
-                all_hypotheses[row] = each
+            for row, sentence_hypotheses in zip(shards[number], hypotheses, strict=True):
+                all_hypotheses[row] = sentence_hypotheses
     if len(order) < len(sources):
         report_done(len(sources) - len(order))
     return all_hypotheses
@@ -182,16 +182,16 @@ class _DecodeShard:
 
 def _search_shard(shard: _DecodeShard) -> list[list[Hypothesis]]:
     """The most probable hypotheses that a beam finds."""
-    config, most = shard.config, shard.config.batch_sentences
+    config, batch_size = shard.config, shard.config.batch_sentences
     if config.beam == 1 and shard.rules.forced is None:
-        if most == 1 and isinstance(shard.sources, TextSources):
+        if batch_size == 1 and isinstance(shard.sources, TextSources):
             texts = shard.sources.source_ids(shard.rows)
             if (
-                found := fused_greedy_search(shard.stepper, texts, shard.rules, shard.on_done, shard.shortlist)
+                hypotheses := fused_greedy_search(shard.stepper, texts, shard.rules, shard.on_done, shard.shortlist)
             ) is not None:
-                return found
+                return hypotheses
         return single_hypothesis_search(
-            shard.steps, *shard.load_source(), shard.rules, batch_size=most, on_done=shard.on_done
+            shard.steps, *shard.load_source(), shard.rules, batch_size=batch_size, on_done=shard.on_done
         )
     return beam_search(
         shard.steps,
@@ -199,38 +199,38 @@ def _search_shard(shard: _DecodeShard) -> list[list[Hypothesis]]:
         shard.rules,
         beam=config.beam,
         n_best=config.n_best,
-        batch_size=most,
+        batch_size=batch_size,
         on_done=shard.on_done,
     )
 
 
 def _sample_shard(shard: _DecodeShard) -> list[list[Hypothesis]]:
     """Sampled hypotheses: `n_best` of each sentence, in parallel."""
-    config, times, done = shard.config, shard.config.n_best, 0
+    config, times, total_done = shard.config, shard.config.n_best, 0
     keys = [
         sampling_key(config.seed, key, sample)
         for key in shard.sources.sampling_key_sources(shard.rows)
         for sample in range(times)
     ]
     rules = shard.rules.select(torch.arange(len(shard.rows)).repeat_interleave(times))
-    drawn = replace(shard, rows=[row for row in shard.rows for _ in range(times)])
+    repeated_shard = replace(shard, rows=[row for row in shard.rows for _ in range(times)])
 
     def on_done(num_done: int) -> None:
-        nonlocal done
-        before, done = done, done + num_done
-        if done // times > before // times:
-            shard.on_done(done // times - before // times)
+        nonlocal total_done
+        previous_total, total_done = total_done, total_done + num_done
+        if total_done // times > previous_total // times:
+            shard.on_done(total_done // times - previous_total // times)
 
-    found = single_hypothesis_search(
+    results = single_hypothesis_search(
         shard.steps,
-        *drawn.load_source(),
+        *repeated_shard.load_source(),
         rules,
         choose=TokenSampler(config, keys),
         batch_size=config.batch_sentences * times,
         on_done=on_done,
     )
-    each = list(chain.from_iterable(found))
-    return [select_n_best(each[first : first + times], times) for first in range(0, len(each), times)]
+    samples = list(chain.from_iterable(results))
+    return [select_n_best(samples[first : first + times], times) for first in range(0, len(samples), times)]
 
 
 STRATEGIES: dict[str, Callable[[_DecodeShard], list[list[Hypothesis]]]] = {

@@ -34,5 +34,5 @@ def max_pieces(num_source_tokens: int, config: DecodingConfig, max_length: int) 
         config: the [decoding] part of a recipe.
         max_length: most tokens that the model reads.
     """
-    wanted = config.max_length or int(config.max_ratio * num_source_tokens) + 20
-    return min(wanted, max_length - 1)
+    limit = config.max_length or int(config.max_ratio * num_source_tokens) + 20
+    return min(limit, max_length - 1)

@@ -77,12 +77,12 @@ def generate_stream(
     texts = np.arange(len(samples))
     keys = np.array([sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in samples], np.uint64)
     pieces = np.array([[BOS_ID, *prompt]] * len(samples))
-    shown = truncate_context(pieces, context)
-    cache, num_read = network.prefill(shown), shown.shape[1] - 1
+    window = truncate_context(pieces, context)
+    cache, num_read = network.prefill(window), window.shape[1] - 1
     for length in range(longest if continue_past_line_end else longest + 1):
         if num_read == context:
-            shown = truncate_context(pieces, context)
-            cache, num_read = network.prefill(shown), shown.shape[1] - 1
+            window = truncate_context(pieces, context)
+            cache, num_read = network.prefill(window), window.shape[1] - 1
         with np.errstate(all="ignore"):  # a number that is not finite is an error below
             log_probs, cache = network.step(pieces[:, -1], cache)
         num_read += 1
@@ -104,5 +104,5 @@ def _choose_token(config: DecodingConfig, log_probs: Array, keys: Array, length:
     """The next piece of each text (W,): the likeliest, or one that is drawn."""
     if config.strategy == "search" or config.temperature == 0 or config.top_k == 1:
         return log_probs.argmax(1)
-    drawn = uniform_numbers(keys, np.full(len(keys), length))
-    return draw_tokens(log_probs, drawn, config.temperature, config.top_k, config.top_p)
+    uniform = uniform_numbers(keys, np.full(len(keys), length))
+    return draw_tokens(log_probs, uniform, config.temperature, config.top_k, config.top_p)

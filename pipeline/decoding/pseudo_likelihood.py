@@ -34,16 +34,18 @@ def pseudo_log_likelihoods(
         texts: ids of each text, without its end token.
         start_positions: of each text, the place of the first piece that counts; those before it are read alone.
     """
-    found = np.zeros(len(texts))
+    sums = np.zeros(len(texts))
     hidden = [
-        (number, place) for number, text in enumerate(texts) for place in range(start_positions[number], len(text))
+        (number, position)
+        for number, text in enumerate(texts)
+        for position in range(start_positions[number], len(text))
     ]
     with torch.inference_mode():
         for begin in range(0, len(hidden), MASKED_TEXTS_PER_BATCH):
-            some = hidden[begin : begin + MASKED_TEXTS_PER_BATCH]
-            np.add.at(found, [number for number, _ in some], _masked_log_probs(model, texts, some))
-    check_not_nan(found)
-    return found
+            batch = hidden[begin : begin + MASKED_TEXTS_PER_BATCH]
+            np.add.at(sums, [number for number, _ in batch], _masked_log_probs(model, texts, batch))
+    check_not_nan(sums)
+    return sums
 
 
 def _masked_log_probs(
@@ -52,14 +54,14 @@ def _masked_log_probs(
     """log p (R,) of the pieces at some places (number of the text, place in it), one hidden in each reading."""
     device = next(model.parameters()).device
     readings = [
-        [*texts[number][:place], MASKED_TOKEN_ID, *texts[number][place + 1 :], EOS_ID]
-        for number, place in masked_positions
+        [*texts[number][:position], MASKED_TOKEN_ID, *texts[number][position + 1 :], EOS_ID]
+        for number, position in masked_positions
     ]
     lengths = torch.tensor([len(each) for each in readings])
-    ids = torch.tensor([piece for each in readings for piece in each], device=device)
-    rows = (lengths.cumsum(0) - lengths + torch.tensor([place for _, place in masked_positions])).to(device)
-    wanted = torch.tensor([texts[number][place] for number, place in masked_positions], device=device)
+    ids = torch.tensor([piece for reading in readings for piece in reading], device=device)
+    rows = (lengths.cumsum(0) - lengths + torch.tensor([position for _, position in masked_positions])).to(device)
+    targets = torch.tensor([texts[number][position] for number, position in masked_positions], device=device)
     states = model(ids, Layout.from_lengths(lengths, device)).index_select(0, rows)
     log_probs = log_softmax(model.output(states).double())
-    predicted: NDArray[np.float64] = log_probs.gather(1, wanted.unsqueeze(1)).squeeze(1).cpu().numpy()
+    predicted: NDArray[np.float64] = log_probs.gather(1, targets.unsqueeze(1)).squeeze(1).cpu().numpy()
     return predicted

@@ -36,13 +36,13 @@ class Shortlist:
     vocab_size: int
 
     def __post_init__(self) -> None:
-        for ids, least in ((self.always, 0), (self.by_source, NO_PIECE)):
-            if ids.size and not least <= ids.min() <= ids.max() < self.vocab_size:
+        for ids, minimum in ((self.always, 0), (self.by_source, NO_PIECE)):
+            if ids.size and not minimum <= ids.min() <= ids.max() < self.vocab_size:
                 raise ValueError("contains ids that the vocabulary does not have")
 
     def candidates(self, source: Sequence[int]) -> Ints:
         """Return the ids, ascending, by which the translation of a source may go on."""
-        may_come = np.zeros(self.vocab_size + 1, np.bool_)  # the last place is that of NO_PIECE
-        may_come[self.always] = True
-        may_come[self.by_source[np.array(source, np.int64)]] = True
-        return np.flatnonzero(may_come[:-1])
+        is_allowed = np.zeros(self.vocab_size + 1, np.bool_)  # the last place is that of NO_PIECE
+        is_allowed[self.always] = True
+        is_allowed[self.by_source[np.array(source, np.int64)]] = True
+        return np.flatnonzero(is_allowed[:-1])

@@ -42,8 +42,8 @@ class CandidateUnion:
     @cached_property
     def penalty(self) -> Tensor:
         """(B, U): 0 where a piece is a candidate of a sentence, -inf elsewhere."""
-        outside = ~self.members[:, self.ids]
-        return torch.zeros_like(outside, dtype=torch.float32).masked_fill_(outside, float("-inf"))
+        is_outside = ~self.members[:, self.ids]
+        return torch.zeros_like(is_outside, dtype=torch.float32).masked_fill_(is_outside, float("-inf"))
 
     def multiply(self, output: Linear, hidden: Tensor) -> Tensor:
         """Return the logits (r, U) of the candidates; hidden (r, E)."""
@@ -73,18 +73,18 @@ class ShortlistState:
     def select(self, rows: Tensor) -> Self:
         """As `DecodingState.select`; with half of the sentences the union is made anew, which is then smaller."""
         inner, sentences = self.inner.select(rows), self.sentences[rows]
-        kept, places = torch.unique(sentences, return_inverse=True)
-        if 2 * len(kept) > len(self.union.members):
+        remaining, indices = torch.unique(sentences, return_inverse=True)
+        if 2 * len(remaining) > len(self.union.members):
             return replace(self, inner=inner, sentences=sentences)
-        return replace(self, inner=inner, union=self.union.select(kept), sentences=places)
+        return replace(self, inner=inner, union=self.union.select(remaining), sentences=indices)
 
     def replace(self, rows: Tensor, other: "ShortlistState") -> "ShortlistState":
         """As `DecodingState.replace`."""
         sentences = self.sentences.clone()
         sentences[rows] = other.sentences + len(self.union.members)
-        kept, places = torch.unique(sentences, return_inverse=True)
-        members = torch.cat([self.union.members, other.union.members])[kept]
-        return ShortlistState(self.inner.replace(rows, other.inner), CandidateUnion(members), places)
+        remaining, indices = torch.unique(sentences, return_inverse=True)
+        members = torch.cat([self.union.members, other.union.members])[remaining]
+        return ShortlistState(self.inner.replace(rows, other.inner), CandidateUnion(members), indices)
 
 
 class ShortlistStepper:
@@ -129,13 +129,13 @@ def restrict_to_candidates(predict: LogProbFn, union: CandidateUnion, sentences:
         output, hidden = predict.output, predict.hidden
 
         def logits(rows: RowSelection) -> Tensor:
-            found = union.multiply(output, hidden[rows])
-            return found.add_(union.penalty[sentences[rows]].to(found.dtype))
+            scores = union.multiply(output, hidden[rows])
+            return scores.add_(union.penalty[sentences[rows]].to(scores.dtype))
 
         return LogProbsOfCandidates(logits, union.ids, union.members.shape[1])
 
     def log_probs(rows: RowSelection) -> Tensor:
-        found = predict(rows).masked_fill_(~union.members[sentences[rows]], float("-inf"))
-        return found.sub_(found.logsumexp(-1, keepdim=True))
+        scores = predict(rows).masked_fill_(~union.members[sentences[rows]], float("-inf"))
+        return scores.sub_(scores.logsumexp(-1, keepdim=True))
 
     return log_probs

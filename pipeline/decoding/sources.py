@@ -20,8 +20,8 @@ class TextSources:
 
     def longest_first(self) -> list[int]:
         """The rows of those with pieces."""
-        filled = (row for row, ids in enumerate(self._ids) if len(ids))
-        return sorted(filled, key=lambda row: -len(self._ids[row]))
+        nonempty_rows = (row for row, ids in enumerate(self._ids) if len(ids))
+        return sorted(nonempty_rows, key=lambda row: -len(self._ids[row]))
 
     def source_ids(self, rows: Sequence[int]) -> list[list[int]]:
         """The ids of some rows, end token included."""

@@ -110,12 +110,12 @@ def generate_stream(
     rules = LogitsProcessor.from_config([1] * len(prompts), config.model_copy(update=limits), longest + 2, bans=bans)
     choose, texts = _token_selector(config, prompts, samples), torch.arange(len(prompts))
     pieces = torch.tensor([[BOS_ID, *prompt] for prompt in prompts], device=device)
-    shown = truncate_context(pieces, context)
-    state, num_read = prefill(model, shown), shown.shape[1] - 1
+    window = truncate_context(pieces, context)
+    state, num_read = prefill(model, window), window.shape[1] - 1
     for length in range(longest if continue_past_line_end else longest + 1):
         if num_read == context:
-            shown = truncate_context(pieces, context)
-            state, num_read = prefill(model, shown), shown.shape[1] - 1
+            window = truncate_context(pieces, context)
+            state, num_read = prefill(model, window), window.shape[1] - 1
         predict, state = model.step(pieces[:, -1], state)
         log_probs, num_read = predict(slice(None)), num_read + 1
         num_pieces = torch.full_like(texts, length)
@@ -124,8 +124,8 @@ def generate_stream(
         blocked = (values == NEG_INF) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
         if not (values.isfinite() | blocked).all():
             raise DataError(NON_FINITE_MESSAGE)
-        there = (~blocked).cpu()
-        yield NextPieces(texts[there].tolist(), tokens[~blocked].tolist(), values[~blocked].tolist())
+        produced = (~blocked).cpu()
+        yield NextPieces(texts[produced].tolist(), tokens[~blocked].tolist(), values[~blocked].tolist())
         pieces = torch.cat([pieces, tokens.unsqueeze(1)], 1)
         active = ~blocked if continue_past_line_end else ~blocked & (tokens != EOS_ID)
         if not active.all():

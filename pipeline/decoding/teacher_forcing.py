@@ -110,14 +110,16 @@ def stepped_log_probs(
         targets: ids.
     """
     longest = max(map(len, targets), default=0)
-    wanted = torch.tensor([[*target, *[PAD_ID] * (longest - len(target))] for target in targets], device=tokens.device)
+    target_ids = torch.tensor(
+        [[*target, *[PAD_ID] * (longest - len(target))] for target in targets], device=tokens.device
+    )
     columns = []
-    for place in range(longest):
+    for position in range(longest):
         predict, state = stepper.step(tokens, state)
-        tokens = wanted[:, place]
+        tokens = target_ids[:, position]
         columns.append(predict(slice(None)).to(log_prob_sum_dtype(tokens.device)).gather(1, tokens.unsqueeze(1)))
-    found = torch.cat(columns, 1).tolist() if columns else [[] for _ in targets]
-    return [row[: len(target)] for row, target in zip(found, targets, strict=True)]
+    log_probs = torch.cat(columns, 1).tolist() if columns else [[] for _ in targets]
+    return [row[: len(target)] for row, target in zip(log_probs, targets, strict=True)]
 
 
 def forced_log_probs_by_steps(
@@ -142,9 +144,9 @@ def forced_log_probs_by_steps(
     batch = _make_pair_batch_function(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
     with torch.inference_mode():
         state = stepper.start(batch.source, stepper.source_layout(batch.source, batch.source_lengths))
-    begins = torch.full((len(targets),), BOS_ID, device=device)
-    found = stepped_log_probs(stepper, state, begins, [[*target, EOS_ID] for target in targets])
-    sums = np.array([math.fsum(each) for each in found])
+    begin_ids = torch.full((len(targets),), BOS_ID, device=device)
+    log_probs = stepped_log_probs(stepper, state, begin_ids, [[*target, EOS_ID] for target in targets])
+    sums = np.array([math.fsum(each) for each in log_probs])
     check_not_nan(sums)
     return sums
 
@@ -170,18 +172,18 @@ def forced_text_log_probs(
     Returns:
         (n,).
     """
-    lengths, firsts = np.array([len(text) for text in texts], np.int64), np.array(starts, np.int64)
-    whole = np.array([piece for text in texts for piece in text], np.int32)
-    begins, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
+    lengths, start_positions = np.array([len(text) for text in texts], np.int64), np.array(starts, np.int64)
+    ids = np.array([piece for text in texts for piece in text], np.int32)
+    text_starts, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
     with torch.inference_mode():
         for rows in length_sorted_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
-            batch = make_window_batch(whole, begins[rows], lengths[rows]).to(device)
+            batch = make_window_batch(ids, text_starts[rows], lengths[rows]).to(device)
             hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
             tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)
-            texts_of = np.repeat(np.arange(len(rows)), lengths[rows])
-            places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
-            tokens[places < firsts[rows][texts_of]] = 0
-            sums[rows] = np.bincount(texts_of, tokens, len(rows))
+            text_indices = np.repeat(np.arange(len(rows)), lengths[rows])
+            positions = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
+            tokens[positions < start_positions[rows][text_indices]] = 0
+            sums[rows] = np.bincount(text_indices, tokens, len(rows))
     check_not_nan(sums)
     return sums
 
@@ -203,9 +205,9 @@ def forced_text_log_probs_by_steps(
     """
     with torch.inference_mode():
         state = stepper.empty_state(len(texts), device)
-    begins = torch.full((len(texts),), BOS_ID, device=device)
-    found = stepped_log_probs(stepper, state, begins, texts)
-    sums = np.array([math.fsum(each[start:]) for each, start in zip(found, starts, strict=True)])
+    begin_ids = torch.full((len(texts),), BOS_ID, device=device)
+    log_probs = stepped_log_probs(stepper, state, begin_ids, texts)
+    sums = np.array([math.fsum(each[start:]) for each, start in zip(log_probs, starts, strict=True)])
     check_not_nan(sums)
     return sums
 
@@ -225,8 +227,10 @@ def _log_probs_in_chunks(
 ) -> npt.NDArray[np.float64]:
     """Log-probability of each wanted token (N,); logits (N, V) of a whole batch need not fit into memory."""
     parts = zip(torch.split(hidden, MAX_BATCH_ROWS), torch.split(targets, MAX_BATCH_ROWS), strict=True)
-    found: npt.NDArray[np.float64] = torch.cat([token_log_probs(output(h), w) for h, w in parts]).cpu().double().numpy()
-    return found
+    log_probs: npt.NDArray[np.float64] = (
+        torch.cat([token_log_probs(output(h), w) for h, w in parts]).cpu().double().numpy()
+    )
+    return log_probs
 
 
 def token_log_probs(logits: Tensor, targets: Tensor) -> Tensor:

@@ -60,12 +60,12 @@ def imitate_num_threads(num_threads: int) -> Iterator[None]:
     Args:
         num_threads: of threads of the process to imitate, one of a machine with a fork.
     """
-    before, token = torch.get_num_threads(), _threads_to_imitate.set(num_threads)
+    previous_num_threads, token = torch.get_num_threads(), _threads_to_imitate.set(num_threads)
     try:
         torch.set_num_threads(num_threads)
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(previous_num_threads)
         _threads_to_imitate.reset(token)
 
 
@@ -124,12 +124,12 @@ def _search_with_few_reports(search: ShardSearch[T], number: int, report: Callab
     """Search as `search` does; report the amounts of work that follow soon one after another as one."""
     amount, last = 0, time.monotonic()
 
-    def add(more: int) -> None:
+    def add(increment: int) -> None:
         nonlocal amount, last
-        amount, now = amount + more, time.monotonic()
-        if now - last >= MIN_SECONDS_BETWEEN_REPORTS:
+        amount, seconds = amount + increment, time.monotonic()
+        if seconds - last >= MIN_SECONDS_BETWEEN_REPORTS:
             report(amount)
-            amount, last = 0, now
+            amount, last = 0, seconds
 
     result = search(number, add)
     if amount:

@@ -42,23 +42,25 @@ def find_distinct_texts(
         config: that search.
         search: finds the hypotheses of some rows by another configuration.
     """
-    kept, wider = [_drop_repeats(hypotheses) for hypotheses in results], config
+    distinct_texts, wider_config = [_drop_repeats(hypotheses) for hypotheses in results], config
     for _ in range(MAX_BEAM_DOUBLINGS):
-        short = [row for row, texts in enumerate(kept) if 0 < len(texts) < min(config.n_best, len(results[row]))]
-        if not short:
+        short_rows = [
+            row for row, texts in enumerate(distinct_texts) if 0 < len(texts) < min(config.n_best, len(results[row]))
+        ]
+        if not short_rows:
             break
-        wider = wider.model_copy(update={"beam": 2 * wider.beam, "n_best": 2 * wider.beam})
-        for row, more in zip(short, search(short, wider), strict=True):
-            best = kept[row][0]  # stays what it is without a list
-            lower = [each for each in more if each.score <= best.score]
-            rest = sorted([*kept[row][1:], *lower], key=lambda each: -each.score)
-            kept[row] = [best, *_drop_repeats([each for each in rest if each.text != best.text])]
-    return [texts[: config.n_best] for texts in kept]
+        wider_config = wider_config.model_copy(update={"beam": 2 * wider_config.beam, "n_best": 2 * wider_config.beam})
+        for row, extra_results in zip(short_rows, search(short_rows, wider_config), strict=True):
+            best = distinct_texts[row][0]  # stays what it is without a list
+            lower = [each for each in extra_results if each.score <= best.score]
+            rest = sorted([*distinct_texts[row][1:], *lower], key=lambda each: -each.score)
+            distinct_texts[row] = [best, *_drop_repeats([each for each in rest if each.text != best.text])]
+    return [texts[: config.n_best] for texts in distinct_texts]
 
 
 def _drop_repeats(hypotheses: Sequence[T]) -> list[T]:
     """The best of each text; hypotheses come best first."""
-    found: dict[str, T] = {}
-    for each in hypotheses:
-        found.setdefault(each.text, each)
-    return list(found.values())
+    best_by_text: dict[str, T] = {}
+    for hypothesis in hypotheses:
+        best_by_text.setdefault(hypothesis.text, hypothesis)
+    return list(best_by_text.values())

@@ -73,10 +73,10 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: FillUnit) -> li
     with torch.inference_mode():
         if unit == "word":
             return [_words_for_mask_run(loaded, masked, number, count) for number in range(len(masked.runs))]
-        places = [place for run in masked.runs for place in run]
-        found = _log_probs_at_positions(loaded, [masked.ids], places)
-    spelled = _text_piece_mask(tokenizer).to(found.device)
-    best = found.masked_fill(~spelled, -math.inf).topk(min(count, int(spelled.sum())))
+        positions = [position for run in masked.runs for position in run]
+        log_probs = _log_probs_at_positions(loaded, [masked.ids], positions)
+    text_piece_mask = _text_piece_mask(tokenizer).to(log_probs.device)
+    best = log_probs.masked_fill(~text_piece_mask, -math.inf).topk(min(count, int(text_piece_mask.sum())))
     return [
         [Candidate(_piece_text(tokenizer, piece), math.exp(log_prob)) for piece, log_prob in zip(*row, strict=True)]
         for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -85,35 +85,35 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: FillUnit) -> li
 
 def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int, count: int) -> list[Candidate]:
     """The likeliest words in place of one run of masks, by a beam."""
-    places, begins, tokenizer = masked.runs[run_index], masked.begins[run_index], loaded.source_tokenizer
+    positions, begins, tokenizer = masked.runs[run_index], masked.begins[run_index], loaded.source_tokenizer
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
-    for turn, place in enumerate(places):
-        readings = [_replace_pieces(masked.ids, places, pieces) for pieces, _ in beam]
-        allowed = _word_piece_mask(tokenizer, begins if turn == 0 else False)
+    for index, position in enumerate(positions):
+        readings = [_replace_pieces(masked.ids, positions, pieces) for pieces, _ in beam]
+        allowed = _word_piece_mask(tokenizer, begins if index == 0 else False)
         if not allowed.any():
-            where = "after another" if turn else "where a word begins" if begins else "within a word"
+            location = "after another" if index else "where a word begins" if begins else "within a word"
             raise DataError(
-                f"{MASK_TOKEN} stands {where}, where no piece of the vocabulary can: put a space between masks and "
+                f"{MASK_TOKEN} stands {location}, where no piece of the vocabulary can: put a space between masks and "
                 "what stands beside them, or ask by piece"
             )
-        log_probs = _log_probs_at_positions(loaded, readings, [place])
+        log_probs = _log_probs_at_positions(loaded, readings, [position])
         totals = log_probs + log_probs.new_tensor([total for _, total in beam]).unsqueeze(1)
         totals = totals.masked_fill(~allowed.to(totals.device), -math.inf).flatten()
         best = totals.topk(min(max(count, MIN_BEAM), len(beam) * int(allowed.sum())))
         vocab = log_probs.shape[1]
         beam = [
-            ((*beam[place // vocab][0], place % vocab), total)
-            for place, total in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            ((*beam[position // vocab][0], position % vocab), total)
+            for position, total in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
     return [Candidate(tokenizer.decode(pieces).strip(), math.exp(total)) for pieces, total in beam[:count]]
 
 
 def _replace_pieces(ids: Sequence[int], positions: Sequence[int], pieces: Sequence[int]) -> list[int]:
     """The ids with these pieces in the first of these places."""
-    found = list(ids)
-    for place, piece in zip(positions, pieces, strict=False):
-        found[place] = piece
-    return found
+    replaced = list(ids)
+    for position, piece in zip(positions, pieces, strict=False):
+        replaced[position] = piece
+    return replaced
 
 
 def _log_probs_at_positions(
@@ -125,7 +125,7 @@ def _log_probs_at_positions(
     ids = torch.tensor([[*each, EOS_ID] for each in filled_texts], device=device).flatten()
     hidden = model(ids, Layout.from_lengths(torch.full((len(filled_texts),), length), device))
     rows = torch.tensor(
-        [row * length + place for row in range(len(filled_texts)) for place in positions], device=device
+        [row * length + position for row in range(len(filled_texts)) for position in positions], device=device
     )
     log_probs = log_softmax(model.output(hidden.index_select(0, rows)).double())
     check_not_nan(log_probs.cpu().numpy())
@@ -142,9 +142,11 @@ def _text_piece_mask(tokenizer: Tokenizer) -> Tensor:
 @lru_cache(maxsize=8)
 def _word_piece_mask(tokenizer: Tokenizer, after_space: bool) -> Tensor:
     """Which ids (V,) are pieces of words. after_space: with a space before them, or without."""
-    spelled = torch.tensor([any(map(str.isalnum, tokenizer.surface(n))) for n in range(tokenizer.vocab_size)])
+    has_word_character = torch.tensor(
+        [any(map(str.isalnum, tokenizer.surface(n))) for n in range(tokenizer.vocab_size)]
+    )
     starts = torch.tensor(tokenizer.word_start_mask())
-    return spelled & _text_piece_mask(tokenizer) & (starts if after_space else ~starts)
+    return has_word_character & _text_piece_mask(tokenizer) & (starts if after_space else ~starts)
 
 
 def _piece_text(tokenizer: Tokenizer, token_id: int) -> str:

@@ -72,14 +72,14 @@ def encode_texts(
         raise RecipeError(f"layer ({layer}) is too large: this model has {len(layers)}")
     words = [_encode_words(loaded, text, unit) for text in texts]
     loaded.model.eval()
-    found: list[HiddenStates] = []
-    with torch.inference_mode(), _capture_hidden_states(layers, last, layer) as kept:
+    states: list[HiddenStates] = []
+    with torch.inference_mode(), _capture_hidden_states(layers, last, layer) as captured:
         for first in range(0, len(texts), TEXTS_PER_BATCH):
-            some = words[first : first + TEXTS_PER_BATCH]
-            rows = _compute_hidden_states(loaded, [list(chain(*each)) for each in some], kept)
-            for text, each, own in zip(texts[first:], some, rows, strict=False):
-                found.append(_pool_rows(loaded, text, each, own, unit))
-    return found
+            batch = words[first : first + TEXTS_PER_BATCH]
+            rows = _compute_hidden_states(loaded, [list(chain(*text_words)) for text_words in batch], captured)
+            for text, text_words, text_rows in zip(texts[first:], batch, rows, strict=False):
+                states.append(_pool_rows(loaded, text, text_words, text_rows, unit))
+    return states
 
 
 def _check_has_hidden_states(loaded: LoadedModel) -> None:
@@ -87,8 +87,8 @@ def _check_has_hidden_states(loaded: LoadedModel) -> None:
     loaded.check_reads_text("hidden states are of texts")
     config = loaded.config
     if config.canine is not None or isinstance(loaded.model, LanguagePrefixModel):
-        what = "reads several characters as one row" if config.canine is not None else "reads tokens of languages"
-        raise RecipeError(f"{loaded.folder}: this model {what}: it has no row for each piece of a text alone")
+        reason = "reads several characters as one row" if config.canine is not None else "reads tokens of languages"
+        raise RecipeError(f"{loaded.folder}: this model {reason}: it has no row for each piece of a text alone")
 
 
 def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
@@ -103,8 +103,8 @@ def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
 
 def _encode_words(loaded: LoadedModel, text: str, unit: HiddenStateUnit) -> list[list[int]]:
     """The ids of each word, or of the whole text as one."""
-    reads = TASK_SPECS[loaded.config.task].reads
-    tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
+    side = TASK_SPECS[loaded.config.task].reads
+    tokenizer = loaded.target_tokenizer if side == "target" else loaded.source_tokenizer
     words = tokenizer.encode_words([text])[0] if unit == "word" else [tokenizer.encode(text)]
     count, limit = sum(map(len, words)), loaded.model.max_length - 1
     if not count:
@@ -117,20 +117,21 @@ def _encode_words(loaded: LoadedModel, text: str, unit: HiddenStateUnit) -> list
 @contextmanager
 def _capture_hidden_states(layers: Sequence[nn.Module], last: nn.Module, layer: int | None) -> Iterator[list[Tensor]]:
     """Keep the rows (N, D) of a layer in a list while the body runs; the last are those of the last reading."""
-    kept: list[Tensor] = []
+    captured: list[Tensor] = []
 
     def keep_output(_: nn.Module, __: object, output: Tensor | tuple[Tensor, object]) -> None:
-        kept.append(output[0] if isinstance(output, tuple) else output)  # beside the rows, states of a recurrent layer
+        # a recurrent layer returns states beside the rows
+        captured.append(output[0] if isinstance(output, tuple) else output)
 
     def keep_input(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        kept.append(inputs[0])
+        captured.append(inputs[0])
 
     if layer == 0:
         handle = (layers[0] if layers else last).register_forward_pre_hook(keep_input)
     else:
         handle = (last if layer is None else layers[layer - 1]).register_forward_hook(keep_output)
     try:
-        yield kept
+        yield captured
     finally:
         handle.remove()
 
@@ -140,18 +141,20 @@ def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], 
     model: Any = loaded.model
     device = next(model.parameters()).device
     causal = loaded.config.only_stack == "decoder"
-    begins = (
-        causal and TASK_SPECS[loaded.config.task].continues_text
-    )  # a source of one that translates ends, and begins not
-    shown = [[BOS_ID, *each] if begins else [*each, EOS_ID] for each in texts]
-    lengths = torch.tensor([len(each) for each in shown])
-    ids = torch.tensor(list(chain(*shown)), device=device)
+    # the source of a translation model has an end token and no begin token
+    has_begin_token = causal and TASK_SPECS[loaded.config.task].continues_text
+    sequences = [[BOS_ID, *each] if has_begin_token else [*each, EOS_ID] for each in texts]
+    lengths = torch.tensor([len(each) for each in sequences])
+    ids = torch.tensor(list(chain(*sequences)), device=device)
     layout = Layout.from_lengths(lengths, device)
     captured.clear()
     (model.hidden_states if causal else model.encode)(ids, layout)
-    lead = int(begins or loaded.config.begin_token)
-    ends = (lengths + (lead and not begins)).tolist()
-    return [rows[lead : lead + len(each)] for rows, each in zip(torch.split(captured[-1], ends), texts, strict=True)]
+    num_prefix = int(has_begin_token or loaded.config.begin_token)
+    sizes = (lengths + (num_prefix and not has_begin_token)).tolist()
+    return [
+        rows[num_prefix : num_prefix + len(text_ids)]
+        for rows, text_ids in zip(torch.split(captured[-1], sizes), texts, strict=True)
+    ]
 
 
 def _pool_rows(
@@ -159,17 +162,17 @@ def _pool_rows(
 ) -> HiddenStates:
     """The vectors of a text by unit, from those of its pieces (n, D)."""
     if unit == "piece":
-        reads = TASK_SPECS[loaded.config.task].reads
-        tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
+        side = TASK_SPECS[loaded.config.task].reads
+        tokenizer = loaded.target_tokenizer if side == "target" else loaded.source_tokenizer
         return HiddenStates(text, [tokenizer.surface(piece) for piece in words[0]], _to_array(rows))
     means = torch.stack([each.double().mean(0) for each in torch.split(rows, [len(word) for word in words])])
     return HiddenStates(text, split_words(text) if unit == "word" else [text], _to_array(means))
 
 
 def _to_array(rows: Tensor) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = rows.float().cpu().numpy()
-    check_not_nan(found)
-    return found
+    array: NDArray[np.float32] = rows.float().cpu().numpy()
+    check_not_nan(array)
+    return array
 
 
 @dataclass(frozen=True)
@@ -199,12 +202,14 @@ def similar_pairs(states: Sequence[HiddenStates], unit: HiddenStateUnit, count: 
         unit: what has a vector.
         count: the most pairs.
     """
-    tokens = [(number, token) for number, each in enumerate(states, 1) for token in each.tokens]
+    tokens = [(number, token) for number, text_states in enumerate(states, 1) for token in text_states.tokens]
     vectors = np.concatenate([each.vectors for each in states]).astype(np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     pairs = []
-    for (one, (number, token)), (other, (number_too, token_too)) in combinations(enumerate(tokens), 2):
-        same_token_elsewhere = number != number_too and token == token_too
+    for (first, (number, token)), (second, (second_number, second_token)) in combinations(enumerate(tokens), 2):
+        same_token_elsewhere = number != second_number and token == second_token
         if unit == "text" or len(states) == 1 or same_token_elsewhere:
-            pairs.append(SimilarPair(token, token_too, number, number_too, float(vectors[one] @ vectors[other])))
+            pairs.append(
+                SimilarPair(token, second_token, number, second_number, float(vectors[first] @ vectors[second]))
+            )
     return sorted(pairs, key=lambda each: -each.cosine)[:count]

@@ -22,19 +22,19 @@ def list_image_files(paths: Sequence[Path]) -> list[Path]:
 
     Raises DataError for a path that is neither, and for a folder without images.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         _check_image_name(str(path))
         if not path.is_dir():
             if not path.exists():
                 raise DataError("no such file", file=path)
-            found.append(path)
+            files.append(path)
             continue
-        inside = [file for _, file in list_files(path) if file.suffix.lower() in IMAGE_EXTENSIONS]
-        if not inside:
+        image_files = [file for _, file in list_files(path) if file.suffix.lower() in IMAGE_EXTENSIONS]
+        if not image_files:
             raise DataError(f"holds no image ({', '.join(IMAGE_EXTENSIONS)})", file=path)
-        found += inside
-    return found
+        files += image_files
+    return files
 
 
 def check_image_file(name: str) -> Path:
@@ -53,7 +53,7 @@ def _check_image_name(name: str) -> None:
 def decode_images(files: Sequence[Path], preparation: ImageTransform) -> Iterator[RowImages]:
     """The images of some files at a time, in order. Raises DataError, which names it, for a file that is none."""
     shape = preparation.shape
-    at_once = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))
-    for begin in range(0, len(files), at_once):
-        pixels = np.stack([preparation.decode_pixels(file) for file in files[begin : begin + at_once]])
+    batch_size = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))
+    for begin in range(0, len(files), batch_size):
+        pixels = np.stack([preparation.decode_pixels(file) for file in files[begin : begin + batch_size]])
         yield RowImages.from_pixels(pixels, preparation)

@@ -50,10 +50,11 @@ def encode_sources(
     else:
         sources = [LabelSource(ids) for ids in tokenizer.encode_batch(lines)]
     source_problems.count_unknown_pieces(tokenizer, lines, [source.ids for source in sources])
-    found = [source.truncate(limit) for source in sources]
+    truncated_sources = [source.truncate(limit) for source in sources]
     source_problems.lines += len(lines)
     source_problems.cut += sum(len(source.ids) > limit for source in sources)
     source_problems.words += sum(
-        len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True)
+        len(original.sizes or ()) - len(truncated.sizes or ())
+        for original, truncated in zip(sources, truncated_sources, strict=True)
     )
-    return found
+    return truncated_sources

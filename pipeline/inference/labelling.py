@@ -43,9 +43,11 @@ def warn_of_unseen_labels(loaded: LoadedModel, references: Sequence[Sequence[str
         reporter: shows the warning.
     """
     if loaded.target_tokenizer.label_kind is not None:
-        found = count_unseen_labels_in_texts([text for each in references for text in each], loaded.target_tokenizer)
-        if found:
-            reporter.warn(unseen_labels_message(found, "the references"))
+        unseen_labels = count_unseen_labels_in_texts(
+            [label for texts in references for label in texts], loaded.target_tokenizer
+        )
+        if unseen_labels:
+            reporter.warn(unseen_labels_message(unseen_labels, "the references"))
 
 
 def label_texts(
@@ -72,11 +74,11 @@ def label_texts(
     """
     loaded.check_reads_text("give image files")
     device = next(loaded.model.parameters()).device
-    about = TaskContext(
+    context = TaskContext(
         TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, MAX_BATCH_TOKENS
     )
-    task: Any = make_task(about)  # one that labels, so that it has `predict`
-    tell = on_done or (lambda _: None)
+    task: Any = make_task(context)  # one that labels, so that it has `predict`
+    report_done = on_done or (lambda _: None)
     sources = encode_sources(
         loaded.source_tokenizer,
         lines,
@@ -84,22 +86,24 @@ def label_texts(
         source_problems,
         by_word=is_tagging_task(loaded.config.task),
     )
-    found = [[PredictedLabels([], 0.0)]] * len(sources)
-    filled = [row for row, source in enumerate(sources) if source.ids]
-    lengths = np.array([len(sources[row].ids) + 1 for row in filled], np.int64)
+    results = [[PredictedLabels([], 0.0)]] * len(sources)
+    nonempty_rows = [row for row, source in enumerate(sources) if source.ids]
+    lengths = np.array([len(sources[row].ids) + 1 for row in nonempty_rows], np.int64)
     loaded.model.eval()
     with torch.inference_mode():
         for rows in length_sorted_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
-            batch = _pad_sources([sources[filled[row]] for row in rows])
+            batch = _pad_sources([sources[nonempty_rows[row]] for row in rows])
             for row, labels in zip(rows, task.predict(loaded.model, batch.to(device), n_best), strict=True):
-                found[filled[row]] = labels
-            tell(len(rows))
-    if len(filled) < len(sources):
-        tell(len(sources) - len(filled))
-    check_not_nan(np.array([labels.log_prob for each in found for labels in each]))
-    texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
-    for each in found:
-        yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
+                results[nonempty_rows[row]] = labels
+            report_done(len(rows))
+    if len(nonempty_rows) < len(sources):
+        report_done(len(sources) - len(nonempty_rows))
+    check_not_nan(np.array([labels.log_prob for predictions in results for labels in predictions]))
+    texts = iter(
+        loaded.target_tokenizer.decode_batch([labels.ids for predictions in results for labels in predictions])
+    )
+    for predictions in results:
+        yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in predictions]
 
 
 def label_images(
@@ -117,20 +121,22 @@ def label_images(
         For each image, a list of labels with their log-probability and their number.
     """
     device = next(loaded.model.parameters()).device
-    about = TaskContext(
+    context = TaskContext(
         TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, MAX_BATCH_TOKENS
     )
-    task: Any = make_task(about)
+    task: Any = make_task(context)
     loaded.model.eval()
     for begin in range(0, len(images), MAX_BATCH_IMAGES):
         pixels = images.take(np.arange(begin, min(begin + MAX_BATCH_IMAGES, len(images))))
         batch = pair_batch_from_images(pixels, [[]] * len(pixels), images.preparation)
         with torch.inference_mode():
-            found = task.predict(loaded.model, batch.to(device), n_best)
-        check_not_nan(np.array([labels.log_prob for each in found for labels in each]))
-        texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
-        for each in found:
-            yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
+            results = task.predict(loaded.model, batch.to(device), n_best)
+        check_not_nan(np.array([labels.log_prob for predictions in results for labels in predictions]))
+        texts = iter(
+            loaded.target_tokenizer.decode_batch([labels.ids for predictions in results for labels in predictions])
+        )
+        for predictions in results:
+            yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in predictions]
         if on_done is not None:
             on_done(len(pixels))
 

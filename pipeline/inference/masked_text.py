@@ -40,31 +40,35 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
             f'the text "{escape_unprintable(text[:MAX_CHARACTERS_SHOWN])}" has no {MASK_TOKEN}: write {MASK_TOKEN} in '
             "place of each piece to predict"
         )
-    shown = tokenizer.normalize(text.replace(MASK_TOKEN, letter))
+    normalized = tokenizer.normalize(text.replace(MASK_TOKEN, letter))
     joins_space, at_start = _detect_mask_spacing(tokenizer)
     ids: list[int] = []
     masks: list[tuple[int, int]] = []  # (place in the text, place among the ids)
-    for number, first, end in tokenizer.encode_spans(shown):
-        beside = shown[first:end].replace(letter, "").strip()
-        if letter not in shown[first:end]:
+    for number, first, end in tokenizer.encode_spans(normalized):
+        neighbour = normalized[first:end].replace(letter, "").strip()
+        if letter not in normalized[first:end]:
             ids.append(number)
             continue
-        if beside:
+        if neighbour:
             raise DataError(
-                f'{MASK_TOKEN} is part of "{escape_unprintable(beside[:MAX_CHARACTERS_SHOWN])}", which the model reads '
-                "as one piece: put a space between them"
+                f'{MASK_TOKEN} is part of "{escape_unprintable(neighbour[:MAX_CHARACTERS_SHOWN])}", which the model '
+                "reads as one piece: put a space between them"
             )
         if joins_space and _ends_with_space(tokenizer, ids, masks):
             ids.pop()
-        new = [place for place in range(first, end) if shown[place] == letter and (not masks or place > masks[-1][0])]
-        for place in new:
-            masks.append((place, len(ids)))
+        new = [
+            position
+            for position in range(first, end)
+            if normalized[position] == letter and (not masks or position > masks[-1][0])
+        ]
+        for position in new:
+            masks.append((position, len(ids)))
             ids.append(MASKED_TOKEN_ID)
     # masks with nothing between them in the text, together
-    grouped = groupby(enumerate(masks), key=lambda each: each[1][0] - each[0])
-    runs = [[mask for _, mask in run] for _, run in grouped]
-    begins = [joins_space and (shown[run[0][0] - 1].isspace() if run[0][0] else at_start) for run in runs]
-    return MaskedText(ids, [[place for _, place in run] for run in runs], begins)
+    groups = groupby(enumerate(masks), key=lambda each: each[1][0] - each[0])
+    runs = [[mask for _, mask in run] for _, run in groups]
+    begins = [joins_space and (normalized[run[0][0] - 1].isspace() if run[0][0] else at_start) for run in runs]
+    return MaskedText(ids, [[position for _, position in run] for run in runs], begins)
 
 
 @lru_cache(maxsize=4)

@@ -71,8 +71,10 @@ class WordVectors:
 
     def unknown_word_message(self, word: str) -> str:
         """The message on a word that has no vector."""
-        like = difflib.get_close_matches(word, self.rows, n=5)
-        return f"{self.owner} has no vector for {word!r}" + (f"; it has {', '.join(map(repr, like))}" if like else "")
+        similar_words = difflib.get_close_matches(word, self.rows, n=5)
+        return f"{self.owner} has no vector for {word!r}" + (
+            f"; it has {', '.join(map(repr, similar_words))}" if similar_words else ""
+        )
 
     def nearest(self, vector: Matrix, count: int, exclude: Sequence[str] = ()) -> list[Neighbour]:
         """Find the words with the largest cosine to a vector.
@@ -88,8 +90,8 @@ class WordVectors:
         norms = np.linalg.norm(self.vectors, axis=1) * np.linalg.norm(vector)
         cosines = (self.vectors @ vector) / np.maximum(norms, np.finfo(np.float32).tiny)
         words = [word for word in self.rows if word not in exclude]
-        found = [Neighbour(word, float(cosines[self.rows[word]])) for word in words]
-        return sorted(found, key=lambda each: -each.cosine)[:count]
+        neighbours = [Neighbour(word, float(cosines[self.rows[word]])) for word in words]
+        return sorted(neighbours, key=lambda each: -each.cosine)[:count]
 
     def analogies(self, first: str, second: str, third: str, count: int) -> list[Neighbour]:
         """Find the words that are to `third` as `second` is to `first` (Mikolov et al. 2013c).
@@ -102,8 +104,8 @@ class WordVectors:
             third: the word for whose counterpart to look.
             count: the number of words to return.
         """
-        one, other, third_vector = (_normalize(self[word]) for word in (first, second, third))
-        return self.nearest(other - one + third_vector, count, exclude=(first, second, third))
+        first_vector, second_vector, third_vector = (_normalize(self[word]) for word in (first, second, third))
+        return self.nearest(second_vector - first_vector + third_vector, count, exclude=(first, second, third))
 
 
 def _normalize(vector: Matrix) -> Matrix:
@@ -116,7 +118,7 @@ def read_word_classes(file: Path, words: WordVectors) -> dict[str, str]:
 
     Raises DataError, with the line, for a word without a vector and a line with more.
     """
-    found: dict[str, str] = {}
+    classes: dict[str, str] = {}
     for number, line in enumerate(open_lines(file), 1):
         fields = line.split()
         if len(fields) > 2:
@@ -124,10 +126,10 @@ def read_word_classes(file: Path, words: WordVectors) -> dict[str, str]:
         if fields and fields[0] not in words.rows:
             raise DataError(words.unknown_word_message(fields[0]), file=file, line=number)
         if fields:
-            found[fields[0]] = fields[1] if len(fields) == 2 else ""
-    if len(found) < 2:
+            classes[fields[0]] = fields[1] if len(fields) == 2 else ""
+    if len(classes) < 2:
         raise DataError("a picture needs two words or more", file=file)
-    return found
+    return classes
 
 
 def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
@@ -136,13 +138,13 @@ def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
 
     Pieces without a letter are no words, and single letters of alphabets that have capitals come last.
     """
-    spelled = [word for word in words.rows if any(map(str.isalpha, word))]
-    of_alphabet = [len(word) == 1 and word.lower() != word.upper() for word in spelled]
-    ordered = [*compress(spelled, map(not_, of_alphabet)), *compress(spelled, of_alphabet)]
-    found = dict.fromkeys(ordered[:MAX_WORDS_IN_PLOT], "")
-    if len(found) < 2:
-        raise RecipeError(f"a picture needs two words or more, and the model has {len(found)}")
-    return found
+    alphabetic_words = [word for word in words.rows if any(map(str.isalpha, word))]
+    is_single_letter = [len(word) == 1 and word.lower() != word.upper() for word in alphabetic_words]
+    ordered = [*compress(alphabetic_words, map(not_, is_single_letter)), *compress(alphabetic_words, is_single_letter)]
+    classes = dict.fromkeys(ordered[:MAX_WORDS_IN_PLOT], "")
+    if len(classes) < 2:
+        raise RecipeError(f"a picture needs two words or more, and the model has {len(classes)}")
+    return classes
 
 
 def principal_components(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -154,11 +156,13 @@ def principal_components(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[
     centered = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
     left, singular, right = np.linalg.svd(centered, full_matrices=False)
     signs = np.sign(right[np.arange(len(right)), np.abs(right).argmax(1)])
-    places, shares = np.zeros((len(vectors), 2)), np.zeros(2)
-    num = min(2, len(singular))
-    places[:, :num] = (left * singular * signs)[:, :num]
-    shares[:num] = (singular**2)[:num] / max(float((singular**2).sum()), np.finfo(np.float64).tiny)
-    return places, shares
+    coordinates, shares = np.zeros((len(vectors), 2)), np.zeros(2)
+    num_directions = min(2, len(singular))
+    coordinates[:, :num_directions] = (left * singular * signs)[:, :num_directions]
+    shares[:num_directions] = (singular**2)[:num_directions] / max(
+        float((singular**2).sum()), np.finfo(np.float64).tiny
+    )
+    return coordinates, shares
 
 
 def draw_word_plot(words: WordVectors, class_by_word: Mapping[str, str], file_suffix: str) -> bytes:
@@ -176,7 +180,7 @@ def draw_word_plot(words: WordVectors, class_by_word: Mapping[str, str], file_su
     import matplotlib
     from matplotlib.figure import Figure
 
-    places, shares = principal_components(words.vectors[[words.rows[word] for word in class_by_word]])
+    coordinates, shares = principal_components(words.vectors[[words.rows[word] for word in class_by_word]])
     classes = list(dict.fromkeys(class_by_word.values()))
     with matplotlib.rc_context(_PLOT_STYLE | font_rc_params([*class_by_word, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
@@ -185,12 +189,12 @@ def draw_word_plot(words: WordVectors, class_by_word: Mapping[str, str], file_su
         axes = figure.subplots()
         for number, name in enumerate(classes):
             color = f"C{number % 10}"
-            inside = [row for row, each in enumerate(class_by_word.values()) if each == name]
-            axes.scatter(places[inside, 0], places[inside, 1], s=9, color=color, label=name or None)
-            for row in inside:
+            class_rows = [row for row, each in enumerate(class_by_word.values()) if each == name]
+            axes.scatter(coordinates[class_rows, 0], coordinates[class_rows, 1], s=9, color=color, label=name or None)
+            for row in class_rows:
                 axes.annotate(
                     list(class_by_word)[row],
-                    (float(places[row, 0]), float(places[row, 1])),
+                    (float(coordinates[row, 0]), float(coordinates[row, 1])),
                     xytext=(2, 2),
                     textcoords="offset points",
                     color=color,

@@ -55,11 +55,11 @@ class NumpyLabeller:
         """
         limit = self.network.max_length - 1
         for source in encode_sources(self.source_tokenizer, lines, limit, source_problems, by_word=self.tags):
-            found = self._predict(source, config.n_best) if source.ids else [([], 0.0)]
-            check_not_nan(np.array([log_prob for _, log_prob in found]))
-            texts = self.target_tokenizer.decode_batch([ids for ids, _ in found])
+            predictions = self._predict(source, config.n_best) if source.ids else [([], 0.0)]
+            check_not_nan(np.array([log_prob for _, log_prob in predictions]))
+            texts = self.target_tokenizer.decode_batch([ids for ids, _ in predictions])
             yield labels_to_translations(
-                [(text, log_prob, len(ids)) for text, (ids, log_prob) in zip(texts, found, strict=True)]
+                [(text, log_prob, len(ids)) for text, (ids, log_prob) in zip(texts, predictions, strict=True)]
             )
 
     def _predict(self, source: LabelSource, n_best: int) -> list[ScoredLabels]:

@@ -83,15 +83,15 @@ class NumpyModel:
         Yields:
             The `config.n_best` translations of each line, the best first.
         """
-        most = self.network.max_length - 1
+        limit = self.network.max_length - 1
         encoded = self.source_tokenizer.encode_batch(lines)
         source_problems.count_unknown_pieces(self.source_tokenizer, lines, encoded)
         for ids in encoded:
-            source_problems.count_too_long([len(ids) > most])
+            source_problems.count_too_long([len(ids) > limit])
             if not ids:
                 yield [EMPTY_TRANSLATION]
                 continue
-            yield self._translate_line([*ids[:most], EOS_ID], config)
+            yield self._translate_line([*ids[:limit], EOS_ID], config)
 
     def candidates(self, source: Sequence[int]) -> Ints | None:
         """Return the pieces that may come in the translation of ids, end token included; None: all may."""
@@ -103,13 +103,15 @@ class NumpyModel:
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
             with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
-                found = self.search(self.network, source, config, candidates)
-            texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
-            told = zip(texts, found, strict=True)
-            return [[Translation(join_to_one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]
+                hypotheses = self.search(self.network, source, config, candidates)
+            texts = self.target_tokenizer.decode_batch([list(each.ids) for each in hypotheses])
+            pairs = zip(texts, hypotheses, strict=True)
+            return [[Translation(join_to_one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in pairs]]
 
-        found = search([0], config)
-        return (find_distinct_texts(found, config, search) if requires_distinct_texts(config) else found)[0]
+        translations = search([0], config)
+        return (find_distinct_texts(translations, config, search) if requires_distinct_texts(config) else translations)[
+            0
+        ]
 
 
 def load_small_model(
@@ -149,19 +151,19 @@ def load_small_model(
     def read_model(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
             parts = read_model_parts(manifest, is_supported_by_numpy)
-            known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
+            network_config, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-            if is_label_model(known):
-                labels = build_encoder_only_network(known, parts.weights, **sizes)
-                return NumpyLabeller(labels, source, target, is_tagging_task(known.task))
-            network, guided = build_network(known, parts.weights, **sizes), read_guided_alignment(manifest)
+            if is_label_model(network_config):
+                labels = build_encoder_only_network(network_config, parts.weights, **sizes)
+                return NumpyLabeller(labels, source, target, is_tagging_task(network_config.task))
+            network, guided = build_network(network_config, parts.weights, **sizes), read_guided_alignment(manifest)
         except (UnsupportedModelError, ValidationError):
             return None
-        asked = tokenizer_for_languages(source, known.languages, to, source_language, manifest.path)
+        source_tokenizer = tokenizer_for_languages(source, network_config.languages, to, source_language, manifest.path)
         shortlist = None
         if config.shortlist is not None:
             shortlist = read_shortlist(Path(config.shortlist), source, target, must_match=shortlist_must_match)
-        return NumpyModel(network, asked, target, guided=guided, shortlist=shortlist)
+        return NumpyModel(network, source_tokenizer, target, guided=guided, shortlist=shortlist)
 
     return read_artifact(folder, read_model, "train", must_match=must_match)
 
@@ -190,21 +192,23 @@ def translate_stream(
     Yields:
         The translations of each line, the best first.
     """
-    lines, cuts = iter(lines), SourceProblems()
+    lines, problems = iter(lines), SourceProblems()
     rows = _read_waiting_lines(lines, None) if ready is None else []
     model = load_small() if not rows or _is_small_batch(rows) else None
     if model is not None and ready is not None:
         rows = _read_waiting_lines(lines, ready)
     while model is not None and _is_small_batch(rows):
-        yield from model.translate(rows, config, cuts)
+        yield from model.translate(rows, config, problems)
         rows = _read_waiting_lines(lines, ready)
     if model is None or rows:
-        read = deque(rows)
-        their = None if ready is None else lambda: bool(read) or ready()
-        asked = chain(_pop_rows(read), lines)
-        yield from translate_lines(load(), asked, config, reporter=reporter, ready=their, before=cuts)
+        queue = deque(rows)
+        is_ready = None if ready is None else lambda: bool(queue) or ready()
+        remaining_lines = chain(_pop_rows(queue), lines)
+        yield from translate_lines(
+            load(), remaining_lines, config, reporter=reporter, ready=is_ready, earlier_problems=problems
+        )
     else:
-        cuts.warn(reporter, model.network.max_length - 1)
+        problems.warn(reporter, model.network.max_length - 1)
 
 
 def _is_small_batch(rows: list[str]) -> bool:

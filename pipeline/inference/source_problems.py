@@ -35,9 +35,9 @@ class SourceProblems:
 
     def count_too_long(self, are_too_long: Iterable[bool]) -> None:
         """Count some lines; are_too_long: whether each is longer than the model reads."""
-        each = list(are_too_long)
-        self.lines += len(each)
-        self.cut += sum(each)
+        flags = list(are_too_long)
+        self.lines += len(flags)
+        self.cut += sum(flags)
 
     def count_unknown_pieces(
         self, tokenizer: Tokenizer, lines: Sequence[str], sources: Sequence[Sequence[int]]
@@ -49,7 +49,7 @@ class SourceProblems:
             lines: the texts.
             sources: the ids of each line.
         """
-        lead = (
+        num_prefix = (
             (2 if tokenizer.has_source_language else 1) if tokenizer.has_language_prefix else 0
         )  # tokens of languages, not of the text
         has_letter = _has_letter_by_piece(tokenizer)
@@ -57,9 +57,9 @@ class SourceProblems:
             unknown = ids.count(UNK_ID)
             if not ids and any(map(str.isalnum, line)):
                 unknown, self.pieces = 1, self.pieces + 1
-            self.pieces += max(0, len(ids) - lead)
+            self.pieces += max(0, len(ids) - num_prefix)
             self.unknown += unknown
-            self.strange += unknown > 0 and unknown >= sum(map(has_letter.__getitem__, ids[lead:]))
+            self.strange += unknown > 0 and unknown >= sum(map(has_letter.__getitem__, ids[num_prefix:]))
 
     def count_while_iterating(self, tokenizer: Tokenizer, lines: Iterable[T], text: Callable[[T], str]) -> Iterator[T]:
         """Count the unknown pieces of lines as they pass by.
@@ -77,7 +77,7 @@ class SourceProblems:
 
     def warnings(self, limit: int) -> list[str]:
         """Return the warnings about the sources; limit: the most pieces that the model reads."""
-        said = []
+        messages = []
         if self.cut:
             were = "was" if self.cut == 1 else "were"
             longer = format_share(self.cut, self.lines, "source", "was", "were")
@@ -85,15 +85,15 @@ class SourceProblems:
             untagged = (
                 "" if not self.words else f": {format_count(self.words, 'word')} {have} no tag, and {count} as wrong"
             )
-            said.append(f"{longer} longer than the {limit} pieces that the model reads, and {were} cut{untagged}")
+            messages.append(f"{longer} longer than the {limit} pieces that the model reads, and {were} cut{untagged}")
         if self.strange:
             consist = format_share(self.strange, self.lines, "source", "consists", "consist")
-            said.append(
+            messages.append(
                 f"{consist} by half or more of what the model's vocabulary "
                 f"lacks ({100 * self.unknown / self.pieces:.1f} % of all pieces are unknown): is this the language "
                 "that the model reads?"
             )
-        return said
+        return messages
 
     def warn(self, reporter: Reporter, limit: int) -> None:
         """Show the warnings."""
@@ -122,8 +122,8 @@ class _HasLetterByPiece(dict[int, bool]):
         self._tokenizer = tokenizer
 
     def __missing__(self, piece: int) -> bool:
-        found = self[piece] = any(map(str.isalnum, self._tokenizer.surface(piece)))
-        return found
+        has_letter = self[piece] = any(map(str.isalnum, self._tokenizer.surface(piece)))
+        return has_letter
 
 
 @lru_cache(maxsize=8)

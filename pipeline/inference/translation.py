@@ -42,14 +42,14 @@ def translate_lines(
     chunk_lines: int = CHUNK_LINES,
     ready: Callable[[], bool] | None = None,
     on_done: Callable[[int], None] | None = None,
-    before: SourceProblems | None = None,
+    earlier_problems: SourceProblems | None = None,
     shortlist: "Shortlist | None" = None,
 ) -> Iterator[list[Translation]]:
     """Translate lines, in their order, or label them with a model that labels.
 
     Reads `chunk_lines` lines, fewer where they are very long, then gives their translations. A line without pieces is
     translated by an empty line, not by the model. A source longer than the model reads is cut, which is reported at the
-    end, together with those that were cut `before`; sources of unknown pieces are reported too. A model that labels
+    end, together with those of `earlier_problems`; sources of unknown pieces are reported too. A model that labels
     gives the likeliest labels of each line, or one of each of its words.
 
     Args:
@@ -62,7 +62,7 @@ def translate_lines(
         chunk_lines: 1 answers each line at once, more sort better by length.
         ready: whether the next line can be read without waiting for it; if not, those that were read are answered.
         on_done: called with the number of further lines that are done.
-        before: counts of earlier sources that were cut.
+        earlier_problems: counts of earlier sources that were cut.
         shortlist: of the pieces that may come, if it was read before; None: the one that the settings name is read.
 
     Yields:
@@ -77,13 +77,13 @@ def translate_lines(
     from tfm.pipeline.inference.minimum_bayes_risk.selection import cost_message
 
     loaded.check_reads_text("give image files, or folders of them")
-    chunks, cuts = chunk_rows(zip(lines), chunk_lines, ready), before or SourceProblems()
+    chunks, problems = chunk_rows(zip(lines), chunk_lines, ready), earlier_problems or SourceProblems()
     if predicts_labels(loaded):
         _check_label_options(loaded, config, prefixes, forced)
         for rows in chunks:
-            for best in label_texts(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
+            for best in label_texts(loaded, [line for (line,) in rows], problems, on_done, n_best=config.n_best):
                 yield labels_to_translations(best)
-        cuts.warn(reporter, loaded.model.max_length - 1)
+        problems.warn(reporter, loaded.model.max_length - 1)
         return
     search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done, shortlist)
     if config.strategy == "mbr":
@@ -91,12 +91,12 @@ def translate_lines(
     for rows in chunks:
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
-        cuts.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
-        cuts.count_too_long(is_source_truncated(source, loaded.model) for source in sources)
+        problems.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
+        problems.count_too_long(is_source_truncated(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources, texts), strict=True):
             yield translations if source else [EMPTY_TRANSLATION]
     search.check_no_unused_constraints()
-    cuts.warn(reporter, loaded.model.max_length - 1)
+    problems.warn(reporter, loaded.model.max_length - 1)
 
 
 def translate_images(
@@ -129,12 +129,12 @@ def translate_images(
     loaded.require_image_transform()  # raises for a model of texts
     if predicts_labels(loaded):
         _check_label_options(loaded, config, prefixes, forced)
-        for some in images:
-            yield from map(labels_to_translations, label_images(loaded, some, on_done, n_best=config.n_best))
+        for batch in images:
+            yield from map(labels_to_translations, label_images(loaded, batch, on_done, n_best=config.n_best))
         return
     search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done)
-    for some in images:
-        yield from search(some)
+    for batch in images:
+        yield from search(batch)
     search.check_no_unused_constraints()
 
 
@@ -145,10 +145,10 @@ def _check_label_options(
     if (reason := TASK_SPECS[loaded.config.task].n_best_problem(config)) is not None:
         raise RecipeError(reason)
     if prefixes is not None or forced is not None:
-        what = "prefixes" if prefixes is not None else "forced words"
-        raise RecipeError(f"{loaded.folder}: the model gives labels, which take no {what}")
-    if searched := sorted(config.model_fields_set - {"n_best"}):
-        problem = f"decoding.{searched[0]} has no effect: this model predicts labels, without a search. Remove it"
+        option = "prefixes" if prefixes is not None else "forced words"
+        raise RecipeError(f"{loaded.folder}: the model gives labels, which take no {option}")
+    if search_keys := sorted(config.model_fields_set - {"n_best"}):
+        problem = f"decoding.{search_keys[0]} has no effect: this model predicts labels, without a search. Remove it"
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 
@@ -201,13 +201,13 @@ class _TranslationSearch:
         return cls(loaded, config, starts, words, on_done, replacer, shortlist or load_shortlist(loaded, config))
 
     def __call__(
-        self, sources: "Sequence[Sequence[int]] | RowImages", read: Sequence[str] = ()
+        self, sources: "Sequence[Sequence[int]] | RowImages", source_lines: Sequence[str] = ()
     ) -> Iterator[list[Translation]]:
         """The best hypotheses of each source, which is ids or an image.
 
         Args:
             sources: ids, or images.
-            read: the texts of the sources.
+            source_lines: the texts of the sources.
         """
         from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
         from tfm.pipeline.decoding.decode import decode
@@ -218,41 +218,45 @@ class _TranslationSearch:
         targets = None
         if self.starts is not None:
             targets = encode_prefixes(tokenizer, list(islice(self.starts, count)), sources, limit)
-        beside = None if self.words is None else split_forced_lines(list(islice(self.words, count)), count)
-        phrases = PhraseConstraints.from_config(tokenizer, self.config, count, forced=beside)
+        forced_phrases = None if self.words is None else split_forced_lines(list(islice(self.words, count)), count)
+        phrases = PhraseConstraints.from_config(tokenizer, self.config, count, forced=forced_phrases)
         check_phrases_fit(phrases, targets, limit)
         device = next(model.parameters()).device
-        drawn = candidate_config(self.config) if self.config.strategy == "mbr" else self.config
+        candidate_settings = candidate_config(self.config) if self.config.strategy == "mbr" else self.config
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
             """The hypotheses of some of the sources; of images, of all."""
-            some = [sources[row] for row in rows] if isinstance(sources, Sequence) else sources
+            chosen_sources = [sources[row] for row in rows] if isinstance(sources, Sequence) else sources
             starts = None if targets is None else [targets[row] for row in rows]
-            wanted = phrases if phrases.forced is None else replace(phrases, forced=[phrases.forced[n] for n in rows])
-            tell = self.on_done if config is drawn else None
-            found = decode(
+            chosen_phrases = (
+                phrases if phrases.forced is None else replace(phrases, forced=[phrases.forced[n] for n in rows])
+            )
+            report_done = self.on_done if config is candidate_settings else None
+            hypotheses = decode(
                 model,
-                some,
+                chosen_sources,
                 config,
                 device=device,
                 prefixes=starts,
-                phrases=wanted,
+                phrases=chosen_phrases,
                 shortlist=self.shortlist,
-                on_done=tell,
+                on_done=report_done,
             )
-            ids = [list(each.ids) for n_best in found for each in n_best]
-            written = tokenizer.decode_batch(ids)
+            ids = [list(hypothesis.ids) for n_best in hypotheses for hypothesis in n_best]
+            decoded_texts = tokenizer.decode_batch(ids)
             if self.replacer is not None:
-                of_each = [read[row] for row, n_best in zip(rows, found, strict=True) for _ in n_best]
-                for place, text in self.replacer.replace_unknown(of_each, ids).items():
-                    written[place] = text
-            texts = map(join_to_one_line, written)
-            return [[Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in found]
+                source_texts = [source_lines[row] for row, n_best in zip(rows, hypotheses, strict=True) for _ in n_best]
+                for index, text in self.replacer.replace_unknown(source_texts, ids).items():
+                    decoded_texts[index] = text
+            texts = map(join_to_one_line, decoded_texts)
+            return [
+                [Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in hypotheses
+            ]
 
-        translations = search(list(range(count)), drawn)
-        if requires_distinct_texts(drawn):
-            again = search if isinstance(sources, Sequence) else lambda rows, _: [[] for _ in rows]
-            translations = find_distinct_texts(translations, drawn, again)
+        translations = search(list(range(count)), candidate_settings)
+        if requires_distinct_texts(candidate_settings):
+            search_again = search if isinstance(sources, Sequence) else lambda rows, _: [[] for _ in rows]
+            translations = find_distinct_texts(translations, candidate_settings, search_again)
         if self.config.strategy == "mbr":
             yield from (choose_by_utility(each, self.config) for each in translations)
             return
@@ -284,7 +288,7 @@ def translate_texts(
         forced: for each source, between tabs, words and phrases that its translation must contain.
         shortlist: as `translate_lines` has it.
     """
-    given: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "shortlist": shortlist}
+    options: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "shortlist": shortlist}
     with reporter.bar("translating", len(sources), "sentences") as bar:
-        found = translate_lines(loaded, sources, config, reporter=reporter, on_done=bar.advance, **given)
-        return [translations[0].text for translations in found]
+        results = translate_lines(loaded, sources, config, reporter=reporter, on_done=bar.advance, **options)
+        return [translations[0].text for translations in results]

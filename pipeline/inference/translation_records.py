@@ -77,20 +77,20 @@ def write_translations(
         unit: the name of the things that are translated.
         extra_figures: further figures.
     """
-    began = time.monotonic()
+    start_time = time.monotonic()
     num_lines = num_tokens = 0
-    sources, asked = tee(sources)
+    sources, sources_to_translate = tee(sources)
     with ExitStack() as stack:
         text, records, copy = (
             stack.enter_context(open(draft.folder / file, "w", encoding="utf-8", newline="\n"))
             for file in (f"{name}.txt", f"{name}.jsonl", f"{source_name}.txt")
         )
-        for source, translations in zip(sources, translate(asked), strict=True):
+        for source, translations in zip(sources, translate(sources_to_translate), strict=True):
             text.write(translations[0].text + "\n")
             records.write(json.dumps(translations_as_json(source, translations), ensure_ascii=False) + "\n")
             copy.write(join_to_one_line(source) + "\n")
             num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start_time
     rate = num_tokens / seconds
     draft.figures[name] = {
         unit: num_lines,

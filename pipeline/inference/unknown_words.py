@@ -48,21 +48,21 @@ class UnknownWordReplacer:
             hypotheses: ids.
         """
         rows = [row for row, ids in enumerate(hypotheses) if UNK_ID in ids]
-        found: dict[int, str] = {}
+        texts: dict[int, str] = {}
         for first in range(0, len(rows), CHUNK_PAIRS):
-            some = rows[first : first + CHUNK_PAIRS]
-            pairs = [SentencePair(sources[row], self._words.decode_marking_unknown(hypotheses[row])) for row in some]
+            batch = rows[first : first + CHUNK_PAIRS]
+            pairs = [SentencePair(sources[row], self._words.decode_marking_unknown(hypotheses[row])) for row in batch]
             attention = self._aligner.attention_weights(pairs, [self._head], truncate=True)
-            for row, pair, (weights,) in zip(some, pairs, attention, strict=True):
-                found[row] = self._replace(pair, weights)
-        return found
+            for row, pair, (weights,) in zip(batch, pairs, attention, strict=True):
+                texts[row] = self._replace(pair, weights)
+        return texts
 
     def _replace(self, pair: SentencePair, weights: Weights) -> str:
-        words, read = pair.target.split(), pair.source.split()
-        for place, word in enumerate(words):
+        target_words, source_words = pair.target.split(), pair.source.split()
+        for index, word in enumerate(target_words):
             if word != UNKNOWN_MARK:
                 continue
-            known = weights[place] if place < len(weights) else weights[:0]
-            source = read[int(known.argmax())] if known.size and known.max() > 0 else ""
-            words[place] = self._dictionary.get(source, source)
-        return " ".join(filter(None, words))
+            word_weights = weights[index] if index < len(weights) else weights[:0]
+            source = source_words[int(word_weights.argmax())] if word_weights.size and word_weights.max() > 0 else ""
+            target_words[index] = self._dictionary.get(source, source)
+        return " ".join(filter(None, target_words))

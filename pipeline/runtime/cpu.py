@@ -41,15 +41,15 @@ def describe_processor() -> dict[str, str | None]:
 
 def describe_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
     """Description of the first processor by Linux; ARM's have numbers instead of a name."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in lines:
         if not line.strip():
             break
         name, _, value = line.partition(":")
-        found[name.strip()] = value.strip()
-    numbers = [found[name] for name in ("CPU implementer", "CPU part") if name in found]
-    flags = (found.get("flags") or found.get("Features") or "").split()
-    return _run_lscpu(found.get("model name") or " ".join(numbers), flags)
+        values[name.strip()] = value.strip()
+    numbers = [values[name] for name in ("CPU implementer", "CPU part") if name in values]
+    flags = (values.get("flags") or values.get("Features") or "").split()
+    return _run_lscpu(values.get("model name") or " ".join(numbers), flags)
 
 
 def describe_sysctl(values: Mapping[str, str]) -> dict[str, str | None]:
@@ -59,11 +59,14 @@ def describe_sysctl(values: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _run_lscpu(name: str, flags: Iterable[str]) -> dict[str, str | None]:
-    there = set(flags)
-    return {"cpu": name or None, "instructions": " ".join(each for each in RELEVANT_FLAGS if each in there) or None}
+    available_flags = set(flags)
+    return {
+        "cpu": name or None,
+        "instructions": " ".join(each for each in RELEVANT_FLAGS if each in available_flags) or None,
+    }
 
 
 def _read_sysctl(*names: str) -> dict[str, str]:
-    done = subprocess.run(["sysctl", *names], capture_output=True, text=True, timeout=10, check=False)
-    parts = (line.partition(":") for line in done.stdout.splitlines())
+    result = subprocess.run(["sysctl", *names], capture_output=True, text=True, timeout=10, check=False)
+    parts = (line.partition(":") for line in result.stdout.splitlines())
     return {name.strip(): value.strip() for name, _, value in parts}

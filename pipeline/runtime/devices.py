@@ -40,8 +40,8 @@ def decoding_precision(precision: DecodingPrecision, device: torch.device | str)
     if precision != "int8":
         return PRECISIONS[precision]
     on_cpu = torch.device(device).type == "cpu"
-    if (lacks := int8_unsupported_reason() if on_cpu else f"it is for CPUs, not for {device}") is not None:
-        raise RecipeError(f'decoding.precision "int8" is not available here: {lacks}; choose fp32 or bf16')
+    if (problem := int8_unsupported_reason() if on_cpu else f"it is for CPUs, not for {device}") is not None:
+        raise RecipeError(f'decoding.precision "int8" is not available here: {problem}; choose fp32 or bf16')
     return torch.int8
 
 
@@ -49,8 +49,8 @@ def supports_bf16_matmul(device: torch.device) -> bool:
     """Whether a device has instructions for bf16; without them a CPU emulates it, far slower than fp32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    asks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return device.type == "cpu" and any(getattr(torch.cpu, ask, lambda: False)() for ask in asks)
+    query_names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return device.type == "cpu" and any(getattr(torch.cpu, name, lambda: False)() for name in query_names)
 
 
 @cache
@@ -63,6 +63,6 @@ def bf16_is_faster() -> bool:
 
 def _time_matmul(dtype: torch.dtype) -> float:
     x, weight = (torch.ones(shape) for shape in ((2048, 512), (512, 512)))
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     (x.to(dtype) @ weight.to(dtype)).to(x.dtype)
-    return time.perf_counter() - began
+    return time.perf_counter() - start_time

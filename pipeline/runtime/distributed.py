@@ -72,9 +72,9 @@ class World:
         ).tolist()
         padded = torch.zeros(max(sizes), dtype=torch.uint8, device=self.device)
         padded[: len(text)] = text
-        found = [torch.empty_like(padded) for _ in sizes]
-        self._call_collective(lambda: dist.all_gather(found, padded))
-        return [json.loads(bytes(piece[:size].tolist())) for piece, size in zip(found, sizes, strict=True)]
+        buffers = [torch.empty_like(padded) for _ in sizes]
+        self._call_collective(lambda: dist.all_gather(buffers, padded))
+        return [json.loads(bytes(piece[:size].tolist())) for piece, size in zip(buffers, sizes, strict=True)]
 
     def run_on_rank_zero(self, work: Callable[[], Any]) -> Any:
         """Run `work` in the first process, and return its JSON value in all of them; its error stops all of them."""
@@ -101,16 +101,16 @@ class World:
             value = work()
         except Exception as error:
             failed = error
-        told = None if failed is None else {"failed": str(failed), "exit_code": _exit_code_of(failed)}
-        first = next((found for found in enumerate(self.all_gather_object(told)) if found[1] is not None), None)
+        report = None if failed is None else {"failed": str(failed), "exit_code": _exit_code_of(failed)}
+        first = next((item for item in enumerate(self.all_gather_object(report)) if item[1] is not None), None)
         if first is None:
             return value
         rank, outcome = first
         if failed is not None and rank == self.rank:
             raise failed
-        elsewhere = TfmError(outcome["failed"])
-        elsewhere.exit_code = outcome["exit_code"]
-        raise elsewhere from failed
+        remote_error = TfmError(outcome["failed"])
+        remote_error.exit_code = outcome["exit_code"]
+        raise remote_error from failed
 
     def barrier(self) -> None:
         """Wait until every process is here."""
@@ -123,8 +123,10 @@ class World:
             if is_out_of_memory(error):
                 raise
             reason = str(error).partition("\n")[0].rpartition("] ")[2]
-            gone = StoppedError(f"another process of this training has ended ({reason}); the same command resumes it")
-            raise mark_as_error_of_one_rank(gone) from error
+            lost_error = StoppedError(
+                f"another process of this training has ended ({reason}); the same command resumes it"
+            )
+            raise mark_as_error_of_one_rank(lost_error) from error
 
 
 def _exit_code_of(error: Exception) -> int:

@@ -79,8 +79,8 @@ def full_tensor(tensor: Tensor) -> Tensor:
     if not _is_distributed(tensor):
         return tensor
     with detect_lost_processes():
-        found: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]
-    return found
+        gathered: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]
+    return gathered
 
 
 def shard_like(local: Tensor, parameter: Tensor) -> Tensor:
@@ -152,8 +152,10 @@ def detect_lost_processes() -> Iterator[None]:
         if is_out_of_memory(error) or not any(word in str(error) for word in LOST_PROCESS_WORDS):
             raise
         reason = str(error).partition("\n")[0]
-        gone = StoppedError(f"another process of this training has ended ({reason:.200}); the same command resumes it")
-        raise mark_as_error_of_one_rank(gone) from error
+        lost_error = StoppedError(
+            f"another process of this training has ended ({reason:.200}); the same command resumes it"
+        )
+        raise mark_as_error_of_one_rank(lost_error) from error
 
 
 def _is_distributed(tensor: Tensor) -> bool:

@@ -37,11 +37,11 @@ class PassiveWaiting:
     def set_passive(self, is_passive: bool) -> None:
         """Let threads sleep at once, or spin."""
         if is_passive and self._end is None:
-            began, self._end = threading.Event(), threading.Event()
+            start, self._end = threading.Event(), threading.Event()
             threads = torch.get_num_threads()
-            threading.Thread(target=_keep_extra_openmp_threads, args=(threads, began, self._end), daemon=True).start()
+            threading.Thread(target=_keep_extra_openmp_threads, args=(threads, start, self._end), daemon=True).start()
             weakref.finalize(self, self._end.set)
-            began.wait()
+            start.wait()
         elif not is_passive and self._end is not None:
             self._end.set()
             self._end = None

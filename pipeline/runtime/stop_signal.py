@@ -31,8 +31,8 @@ class StopRequest:
 
 def request_stop(name: str) -> None:
     """Ask what runs under `catch_stop_signals` in this process to stop, as a signal of that name would."""
-    for each in list(_requests):
-        each.signal = each.signal or name
+    for request in list(_requests):
+        request.signal = request.signal or name
 
 
 def stop_signals() -> list[signal.Signals]:
@@ -60,18 +60,18 @@ def catch_stop_signals(*, echo_seconds: float = 0.0, acknowledges: bool = True) 
     def handle_signal(number: int, frame: FrameType | None) -> None:
         stop.signal = stop.signal or signal.Signals(number).name
 
-    before = {number: signal.signal(number, handle_signal) for number in stop_signals()}
+    previous_handlers = {number: signal.signal(number, handle_signal) for number in stop_signals()}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     watcher = threading.Thread(target=_watch_signals, args=(reader, echo_seconds, acknowledges), daemon=True)
     watcher.start()
-    written_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    previous_descriptor = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(written_before)
+        signal.set_wakeup_fd(previous_descriptor)
         os.close(writer)
         watcher.join()
         os.close(reader)
@@ -82,15 +82,15 @@ def _watch_signals(read_descriptor: int, echo_seconds: float, acknowledges: bool
 
     Python's handlers wait until a call of torch returns, such as the backward pass or a wait for another process.
     """
-    asked_at = None
-    while received := os.read(read_descriptor, 1):
-        if received[0] not in STOP_SIGNALS:
+    request_time = None
+    while signals := os.read(read_descriptor, 1):
+        if signals[0] not in STOP_SIGNALS:
             continue
-        if asked_at is None:
-            asked_at = time.monotonic()
+        if request_time is None:
+            request_time = time.monotonic()
             if acknowledges:
                 stderr = sys.__stderr__.fileno() if sys.__stderr__ else 2
                 with suppress(OSError):  # the terminal is closed
                     os.write(stderr, b"\nstopping after this step; press Ctrl-C again to quit immediately\n")
-        elif received[0] != signal.SIGHUP and time.monotonic() - asked_at >= echo_seconds:
-            os._exit(128 + received[0])  # as a shell calls the end by this signal
+        elif signals[0] != signal.SIGHUP and time.monotonic() - request_time >= echo_seconds:
+            os._exit(128 + signals[0])  # as a shell calls the end by this signal

@@ -34,12 +34,12 @@ class CpuSample:
     Args:
         clock: seconds on the clock.
         busy: seconds of work on the processors that this process may use.
-        own: seconds of its own work, and of that of the processes it started and that have ended.
+        process: seconds of its own work, and of that of the processes it started and that have ended.
     """
 
     clock: float
     busy: float
-    own: float
+    process: float
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ def read_cpu_sample() -> CpuSample | None:
     """Read the clocks; None if the system does not tell."""
     try:
         lines = STAT_FILE.read_text("ascii").splitlines()
-        mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+        allowed_cpus = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     except (OSError, ValueError, AttributeError):
         return None
-    counts = [[int(each) for each in line.split()[1:9]] for line in lines if line.partition(" ")[0] in mine]
+    counts = [[int(each) for each in line.split()[1:9]] for line in lines if line.partition(" ")[0] in allowed_cpus]
     ticks = sum(sum(each) - each[3] - each[4] for each in counts)  # all but idle, and idle while a disk is waited for
     return CpuSample(time.monotonic(), ticks / TICKS_PER_SECOND, cpu_seconds())
 
@@ -70,8 +70,8 @@ def read_cpu_sample() -> CpuSample | None:
 def load_between(before: CpuSample, after: CpuSample) -> CpuLoad:
     """The mean load between two readings."""
     seconds = after.clock - before.clock
-    busy, own = (after.busy - before.busy) / seconds, (after.own - before.own) / seconds
-    return CpuLoad(busy, max(busy - own, 0.0))
+    busy, process_load = (after.busy - before.busy) / seconds, (after.process - before.process) / seconds
+    return CpuLoad(busy, max(busy - process_load, 0.0))
 
 
 def cpu_quota(folder: Path | None = None) -> float:
@@ -79,9 +79,9 @@ def cpu_quota(folder: Path | None = None) -> float:
     folder = folder or CGROUP_FOLDER
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
-            taken, period = " ".join((folder / file).read_text("ascii") for file in files).split()
-            if taken not in ("max", "-1"):
-                return int(taken) / int(period)
+            quota, period = " ".join((folder / file).read_text("ascii") for file in files).split()
+            if quota not in ("max", "-1"):
+                return int(quota) / int(period)
         except (OSError, ValueError, ZeroDivisionError):
             continue
     return math.inf
@@ -100,11 +100,11 @@ def available_threads(load_of_others: float, processors: int, cpu_quota: float) 
 
 def choose_num_threads(device: torch.device) -> int:
     """Choose the number of threads to train with: `OMP_NUM_THREADS` where it is set, else measured, on the CPU."""
-    ours = torch.get_num_threads()
+    num_threads = torch.get_num_threads()
     if "OMP_NUM_THREADS" in os.environ:
-        return ours
-    processors, of_container = num_processors(), cpu_quota()
-    limit = min(ours, available_threads(0.0, processors, of_container))
+        return num_threads
+    processors, quota = num_processors(), cpu_quota()
+    limit = min(num_threads, available_threads(0.0, processors, quota))
     if device.type != "cpu" or limit == 1:
         return limit
     before = read_cpu_sample()
@@ -112,7 +112,7 @@ def choose_num_threads(device: torch.device) -> int:
     after = read_cpu_sample()
     if before is None or after is None:
         return limit
-    return min(limit, available_threads(load_between(before, after).other_programs, processors, of_container))
+    return min(limit, available_threads(load_between(before, after).other_programs, processors, quota))
 
 
 class CpuLoadWatch:
@@ -128,29 +128,29 @@ class CpuLoadWatch:
     """
 
     def __init__(self, threads: int, tell: Callable[[str], None], seconds: float = LOAD_WATCH_SECONDS) -> None:
-        self.threads, self._tell, self._seconds = threads, tell, seconds
+        self.threads, self._warn, self._seconds = threads, tell, seconds
         self.waits = PassiveWaiting()
-        self._said = False
-        self._before = read_cpu_sample() if threads > 1 else None
-        self._next = math.inf if self._before is None else self._before.clock + seconds
+        self._has_warned = False
+        self._last_sample = read_cpu_sample() if threads > 1 else None
+        self._next = math.inf if self._last_sample is None else self._last_sample.clock + seconds
 
     def __call__(self) -> None:
         """Compare the load with that of the last look, if the time between two looks has passed."""
         if time.monotonic() < self._next:
             return
-        before, self._before = self._before, read_cpu_sample()
-        if before is None or self._before is None:
+        previous, self._last_sample = self._last_sample, read_cpu_sample()
+        if previous is None or self._last_sample is None:
             self._next = math.inf
             return
-        self._next = self._before.clock + self._seconds
-        load, processors = load_between(before, self._before), num_processors()
+        self._next = self._last_sample.clock + self._seconds
+        load, processors = load_between(previous, self._last_sample), num_processors()
         full = load.busy > processors - MIN_IDLE_SHARE or self.waits.is_on  # threads that sleep leave some of it idle
         room = max(1, int(min(cpu_quota(), processors - load.other_programs)))
-        crowded = load.other_programs > MAX_LOAD_OF_OTHERS and full and room < self.threads
-        if crowded and not self._said:
-            self._said = True
-            self._tell(
+        is_crowded = load.other_programs > MAX_LOAD_OF_OTHERS and full and room < self.threads
+        if is_crowded and not self._has_warned:
+            self._has_warned = True
+            self._warn(
                 f"other programs use {load.other_programs:.1f} of the {processors} processors: until they end, the "
                 f"{self.threads} threads of this training sleep while they wait for each other"
             )
-        self.waits.set_passive(is_passive=crowded)
+        self.waits.set_passive(is_passive=is_crowded)

@@ -44,14 +44,14 @@ def rendezvous_store() -> Any:
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
-    place = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
+    address = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
     try:
-        if place not in _stores and dist.is_initialized():  # by Ray Train
-            _stores[place] = dist.distributed_c10d._get_default_store()
-        if place not in _stores:
+        if address not in _stores and dist.is_initialized():  # by Ray Train
+            _stores[address] = dist.distributed_c10d._get_default_store()
+        if address not in _stores:
             rank, size = rank_and_size()
-            _stores[place], _, _ = next(iter(rendezvous("env://", rank, size)))
-        return PrefixStore(f"tfm/{next(_collective_call_numbers)}", _stores[place])
+            _stores[address], _, _ = next(iter(rendezvous("env://", rank, size)))
+        return PrefixStore(f"tfm/{next(_collective_call_numbers)}", _stores[address])
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise mark_as_error_of_one_rank(
@@ -83,10 +83,10 @@ def run_with_shared_outcome(work: Callable[[], None], *, on_all_ranks: bool = Fa
 
 def _publish_outcome(store: Any, size: int, outcome: dict[str, Any]) -> None:
     """Publish the outcome, and give the others time to read it: this process may be the one that keeps the store."""
-    until = time.monotonic() + ACK_TIMEOUT
+    deadline = time.monotonic() + ACK_TIMEOUT
     with suppress(RuntimeError):  # all are gone
         store.set("outcome", json.dumps(outcome))
-        while store.add("heard", 0) < size - 1 and time.monotonic() < until:
+        while store.add("heard", 0) < size - 1 and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_SECONDS)
 
 
@@ -110,8 +110,8 @@ def _collect_outcomes(store: Any) -> dict[str, Any]:
     try:
         while not store.check(["outcome"]):
             time.sleep(POLL_INTERVAL_SECONDS)
-        found: dict[str, Any] = json.loads(store.get("outcome"))
-        return found
+        outcome: dict[str, Any] = json.loads(store.get("outcome"))
+        return outcome
     except RuntimeError as error:
         raise mark_as_error_of_one_rank(
             StoppedError("the first process has ended; the same command resumes")

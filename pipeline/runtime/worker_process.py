@@ -35,16 +35,16 @@ def fork_worker(work: WorkFunction, at_start: Callable[[], None] = lambda: None)
     Its life ends with this block, or with this process.
     """
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve_requests, args=(theirs, work, at_start))
+    parent_end, child_end = context.Pipe()
+    process = context.Process(target=_serve_requests, args=(child_end, work, at_start))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
         process.start()
-    theirs.close()
+    child_end.close()
     try:
-        yield ours
+        yield parent_end
     finally:
-        ours.close()
+        parent_end.close()
         process.kill()
         process.join()
 
@@ -83,8 +83,8 @@ def receive_from_worker(connection: WorkerConnection, killed_message: str) -> An
 def _serve_requests(connection: WorkerConnection, work: WorkFunction, at_start: Callable[[], None]) -> None:
     # A signal may be meant for the whole group of processes: the one that was started decides what follows.
     signal.set_wakeup_fd(-1)
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
+    for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signal_number, signal.SIG_IGN)
     os.closerange(3, connection.fileno())
     os.closerange(connection.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     try:

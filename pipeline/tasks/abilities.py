@@ -86,8 +86,8 @@ class TaskSpec:
         if self.labels is None:
             return decoding.n_best_problem()
         if self.labels == "tags" and decoding.n_best > 1:
-            many = f"decoding.n_best ({decoding.n_best})"
-            return f"{many}: a tagger returns only the most probable tag of each word"
+            setting = f"decoding.n_best ({decoding.n_best})"
+            return f"{setting}: a tagger returns only the most probable tag of each word"
         return None
 
 

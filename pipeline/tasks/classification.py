@@ -65,15 +65,17 @@ class Classification(PairTask):
         super().check_data(data, model)
         check_has_sources(data, model.task)
         for name, split in (("train", data.train), ("valid", data.valid)):
-            many = (split.target_lengths != 1).nonzero()[0]
-            if len(many):
-                are = "label is" if len(many) == 1 else "labels are"
-                if not split.target_lengths[many].any():
-                    raise DataError(f"{len(many)} {name} {are} empty (the first: row {many[0]}): {EMPTY_LABEL_REMEDY}")
-                pieces = format_count(int(split.target_lengths[many[0]]), "piece")
+            bad_rows = (split.target_lengths != 1).nonzero()[0]
+            if len(bad_rows):
+                are = "label is" if len(bad_rows) == 1 else "labels are"
+                if not split.target_lengths[bad_rows].any():
+                    raise DataError(
+                        f"{len(bad_rows)} {name} {are} empty (the first: row {bad_rows[0]}): {EMPTY_LABEL_REMEDY}"
+                    )
+                pieces = format_count(int(split.target_lengths[bad_rows[0]]), "piece")
                 raise DataError(
-                    f"{len(many)} {name} {are} not one piece (the first: {pieces}, "
-                    f'row {many[0]}): make tokenizer and dataset with model.task = "classification" in the recipe'
+                    f"{len(bad_rows)} {name} {are} not one piece (the first: {pieces}, "
+                    f'row {bad_rows[0]}): make tokenizer and dataset with model.task = "classification" in the recipe'
                 )
         check_known_labels(data.valid)
 

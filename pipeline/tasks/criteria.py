@@ -44,9 +44,11 @@ class CrossEntropy:
 
     def loss(self, output: OutputLayer, predict: PredictFunction) -> LossSums:
         """Return the cross-entropy, summed over predictions."""
-        found = predict()
-        total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, row_mask=found.row_mask)
-        return LossSums(total, nll, found.count)
+        predictions = predict()
+        total, nll = output_loss(
+            output, predictions.hidden, predictions.targets, smoothing=self.smoothing, row_mask=predictions.row_mask
+        )
+        return LossSums(total, nll, predictions.count)
 
 
 @dataclass(frozen=True)

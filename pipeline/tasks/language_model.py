@@ -59,10 +59,10 @@ class LanguageModel(PairTask):
         return count_correct_tokens(model.output(model.hidden_states(batch.tokens_in, layout)), batch.tokens_out)
 
     def _predictions(self, model: Any, batch: TextBatch, layout: AnyLayout) -> Predictions:
-        hidden, count, real = model.hidden_states(batch.tokens_in, layout), batch.num_tokens, None
+        hidden, count, row_mask = model.hidden_states(batch.tokens_in, layout), batch.num_tokens, None
         if self.flat_rows is not None:
-            real = real_row_mask(self.flat_rows, count, hidden)
-        return Predictions(hidden, batch.tokens_out, count, real)
+            row_mask = real_row_mask(self.flat_rows, count, hidden)
+        return Predictions(hidden, batch.tokens_out, count, row_mask)
 
 
 class RunningText(LanguageModel):
@@ -154,9 +154,9 @@ class RunningText(LanguageModel):
         return f"a batch of {format_count(len(rows), 'window')} x {format_count(self.block, 'token')}"
 
     def _token_stream(self, split: Split) -> Ids | TokenStream:
-        for known, text in self._texts:
-            if known is split:
-                return text
+        for cached_split, stream in self._texts:
+            if cached_split is split:
+                return stream
         self._texts.append((split, TokenStream(split) if split.is_sharded else concatenate_targets(split)))
         return self._texts[-1][1]
 

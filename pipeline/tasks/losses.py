@@ -181,11 +181,11 @@ def _adaptive_loss(
     first, *sizes = cluster.bincount(minlength=len(output.cutoffs) + 1).tolist()
     order = cluster.argsort(stable=True)[first:]
     parts = (torch.split(each[order], sizes) for each in (hidden, targets))
-    for rows, wanted, tail, begin in zip(*parts, output.iterate_tails(), output.cutoffs, strict=True):
-        more = linear_cross_entropy(
-            tail.project(rows), tail.words.weight, wanted - begin, smoothing=0.0, compute_dtype=dtype
+    for rows, tail_targets, tail, begin in zip(*parts, output.iterate_tails(), output.cutoffs, strict=True):
+        tail_sums = linear_cross_entropy(
+            tail.project(rows), tail.words.weight, tail_targets - begin, smoothing=0.0, compute_dtype=dtype
         )
-        total, nll = total + more[0], nll + more[1]
+        total, nll = total + tail_sums[0], nll + tail_sums[1]
     return total, nll
 
 

@@ -62,8 +62,8 @@ class MaskedLanguageModel(PairTask):
 
     def expected_predictions(self, split: Split) -> Floats:
         """Return (rows,) the number of tokens of each text that are chosen, in expectation; 0 of an empty one."""
-        found: Floats = expected_masked_tokens(split.source_lengths) * (split.source_lengths > 0)
-        return found
+        counts: Floats = expected_masked_tokens(split.source_lengths) * (split.source_lengths > 0)
+        return counts
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.source_lengths + 1, split.source_lengths + 1
@@ -74,8 +74,8 @@ class MaskedLanguageModel(PairTask):
         chosen = draw_masked_positions(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:
-            hidden, wanted = _masked_predictions(model, batch, chosen, keys)
-            return Predictions(hidden, wanted, len(wanted))
+            hidden, targets = _masked_predictions(model, batch, chosen, keys)
+            return Predictions(hidden, targets, len(targets))
 
         return self.criterion.loss(model.output, predict)
 
@@ -94,18 +94,20 @@ class MaskedLanguageModel(PairTask):
 
 
 def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: RandomKeys) -> EvaluationSums:
-    hidden, wanted = _masked_predictions(model, batch, chosen, keys)
-    return count_correct_tokens(model.output(hidden), wanted)
+    hidden, targets = _masked_predictions(model, batch, chosen, keys)
+    return count_correct_tokens(model.output(hidden), targets)
 
 
 def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: RandomKeys) -> tuple[Tensor, Tensor]:
     """Return the input of the output layer at the chosen tokens (n, E), and these tokens (n,)."""
     source, device = batch.source, batch.source.device
     vocab = model.embedding.table.num_embeddings
-    changed, instead = draw_replacements(chosen, batch.source_lengths.numpy(), vocab, keys)
-    rows, places, pieces = (torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed, instead))
-    shown = source.index_copy(0, places, pieces)
-    return model(shown, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
+    changed_positions, replacements = draw_replacements(chosen, batch.source_lengths.numpy(), vocab, keys)
+    rows, changed_rows, pieces = (
+        torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed_positions, replacements)
+    )
+    inputs = source.index_copy(0, changed_rows, pieces)
+    return model(inputs, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
 
 
 def expected_masked_tokens(length: Any) -> Any:
@@ -126,9 +128,9 @@ def draw_masked_positions(lengths: Ints, keys: RandomKeys) -> Ints:
     """
     draws = rng_keys_to_uniform(token_rng_keys(keys, lengths, _POSITION_STREAM))
     draws[np.cumsum(lengths) - 1] = 1.0
-    least = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
-    found: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(least, PREDICTED_SHARE), lengths)) & (draws < 1))
-    return found
+    minima = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
+    positions: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(minima, PREDICTED_SHARE), lengths)) & (draws < 1))
+    return positions
 
 
 def partition_positions(lengths: Ints, keys: RandomKeys, num_passes: int) -> list[Ints]:
@@ -142,9 +144,9 @@ def partition_positions(lengths: Ints, keys: RandomKeys, num_passes: int) -> lis
     draws, text = token_rng_keys(keys, lengths, _POSITION_STREAM), np.repeat(np.arange(len(lengths)), lengths)
     is_end = np.zeros(len(text), np.bool_)
     is_end[np.cumsum(lengths) - 1] = True
-    turn = np.empty(len(text), np.int64)
-    turn[np.lexsort((draws, is_end, text))] = token_positions(lengths) % num_passes
-    return [np.flatnonzero((turn == number) & ~is_end) for number in range(num_passes)]
+    order = np.empty(len(text), np.int64)
+    order[np.lexsort((draws, is_end, text))] = token_positions(lengths) % num_passes
+    return [np.flatnonzero((order == number) & ~is_end) for number in range(num_passes)]
 
 
 def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: RandomKeys) -> tuple[Ints, Ints]:
@@ -156,10 +158,10 @@ def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: RandomKeys)
         vocab: number of pieces.
         keys: (B,), of the draws of each text.
     """
-    fate = rng_keys_to_uniform(token_rng_keys(keys, lengths, _REPLACEMENT_STREAM))[chosen]
+    draws = rng_keys_to_uniform(token_rng_keys(keys, lengths, _REPLACEMENT_STREAM))[chosen]
     first = min(len(SPECIAL_TOKENS), vocab - 1)
     pieces = first + (token_rng_keys(keys, lengths, _RANDOM_PIECE_STREAM)[chosen] % np.uint64(vocab - first)).astype(
         np.int64
     )
-    changed = fate < MASK_TOKEN_SHARE + RANDOM_TOKEN_SHARE
-    return chosen[changed], np.where(fate < MASK_TOKEN_SHARE, MASKED_TOKEN_ID, pieces)[changed]
+    changed = draws < MASK_TOKEN_SHARE + RANDOM_TOKEN_SHARE
+    return chosen[changed], np.where(draws < MASK_TOKEN_SHARE, MASKED_TOKEN_ID, pieces)[changed]

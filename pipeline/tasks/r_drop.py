@@ -47,12 +47,12 @@ class _TwoCrossEntropies(torch.autograd.Function):
             low = [each[chunk] for each in low_passes]
             log_p = [(each @ low_weight.t()).to(first.dtype).log_softmax(-1) for each in low]
             size = len(target_ids)
-            errors, apart = _logit_gradients(log_p, smoothing, alpha)
-            one, other = (each[:size] for each in log_p)
-            nll[chunk] = -(one.gather(1, target_ids) + other.gather(1, target_ids)).squeeze(1) / 2
-            cost[chunk] = (1 - smoothing) * nll[chunk] + alpha / 4 * apart[:size]
+            errors, divergence = _logit_gradients(log_p, smoothing, alpha)
+            first_log_p, second_log_p = (each[:size] for each in log_p)
+            nll[chunk] = -(first_log_p.gather(1, target_ids) + second_log_p.gather(1, target_ids)).squeeze(1) / 2
+            cost[chunk] = (1 - smoothing) * nll[chunk] + alpha / 4 * divergence[:size]
             if smoothing:
-                cost[chunk] -= smoothing * (one.mean(1) + other.mean(1)) / 2
+                cost[chunk] -= smoothing * (first_log_p.mean(1) + second_log_p.mean(1)) / 2
             for number, error in enumerate(errors):
                 target_error = error[:size].gather(1, target_ids).sub_((1 - smoothing) / 2)
                 error[:size].scatter_(1, target_ids, 0.0)
@@ -79,15 +79,15 @@ class _TwoCrossEntropies(torch.autograd.Function):
 def _logit_gradients(log_p: list[Tensor], smoothing: float, alpha: float) -> tuple[list[Tensor], Tensor]:
     """The gradients by both logits (rows, V), but for (1 - smoothing) / 2 at the target; and J (rows,)."""
     first, second = (each.exp() for each in log_p)
-    apart, difference = log_p[0] - log_p[1], first - second
-    one, other = ((p * apart).sum(1, keepdim=True) for p in (first, second))  # KL(p1 || p2), -KL(p2 || p1)
-    j = (difference * apart).sum(1)
+    log_ratio, difference = log_p[0] - log_p[1], first - second
+    first_kl, second_kl = ((p * log_ratio).sum(1, keepdim=True) for p in (first, second))  # KL(p1 || p2), -KL(p2 || p1)
+    j = (difference * log_ratio).sum(1)
     uniform = smoothing / log_p[0].shape[1]
-    of_first = ((apart - one) * first).add_(difference).mul_(alpha / 4)
-    of_second = ((other - apart) * second).sub_(difference).mul_(alpha / 4)
+    grad_first = ((log_ratio - first_kl) * first).add_(difference).mul_(alpha / 4)
+    grad_second = ((second_kl - log_ratio) * second).sub_(difference).mul_(alpha / 4)
     return [
-        of_first.add_(first, alpha=0.5).sub_(uniform / 2),
-        of_second.add_(second, alpha=0.5).sub_(uniform / 2),
+        grad_first.add_(first, alpha=0.5).sub_(uniform / 2),
+        grad_second.add_(second, alpha=0.5).sub_(uniform / 2),
     ], j
 
 
@@ -124,5 +124,5 @@ def two_pass_loss(
     if counts is not None:
         first_hidden, second_hidden = (each * counts[:, None] for each in (first_hidden, second_hidden))
     dtype = layer.compute_dtype if layer.compute_dtype in LOW_PRECISION_DTYPES else first_hidden.dtype
-    given = first_hidden, second_hidden, weight, targets, smoothing, alpha, dtype, counts
-    return _TwoCrossEntropies.apply(*given)  # type: ignore[no-untyped-call,no-any-return]
+    inputs = first_hidden, second_hidden, weight, targets, smoothing, alpha, dtype, counts
+    return _TwoCrossEntropies.apply(*inputs)  # type: ignore[no-untyped-call,no-any-return]

@@ -100,12 +100,12 @@ class SpanCorruption(PairTask):
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
         longest = int(max(each.target_lengths.max(initial=model.max_length - 1) for each in (data.train, data.valid)))
-        needed = num_spans(longest, self.spans)
-        if len(self.sentinels) < needed:
+        num_required = num_spans(longest, self.spans)
+        if len(self.sentinels) < num_required:
             raise DataError(
-                f"a text of {longest} tokens (model.max_length = {model.max_length}) has {needed} hidden spans, and "
-                f"the tokenizer has {len(self.sentinels)} sentinels: make tokenizer and dataset with "
-                f"tokenizer.sentinels = {needed}"
+                f"a text of {longest} tokens (model.max_length = {model.max_length}) has {num_required} hidden spans, "
+                f"and the tokenizer has {len(self.sentinels)} sentinels: make tokenizer and dataset with "
+                f"tokenizer.sentinels = {num_required}"
             )
         super().check_data(data, model)
 
@@ -117,13 +117,13 @@ class SpanCorruption(PairTask):
         source, target, *sizes = split_into_source_and_target(batch.lengths.numpy(), self.spans, keys)
         source_lengths, target_lengths = (torch.from_numpy(each) for each in sizes)
         # what both sides are taken from: the texts, then each sentinel, then the start token
-        before = torch.cat([self.sentinels, torch.tensor([BOS_ID])]).to(device, non_blocking=True)
-        tokens = torch.cat([batch.tokens_out, before])
+        extra_tokens = torch.cat([self.sentinels, torch.tensor([BOS_ID])]).to(device, non_blocking=True)
+        tokens = torch.cat([batch.tokens_out, extra_tokens])
         shifted = np.insert(target[:-1], 0, 0)
         shifted[np.cumsum(sizes[1]) - sizes[1]] = len(tokens) - 1
         source_ids, target_in, target_out = (
-            tokens.index_select(0, torch.from_numpy(places).to(device, non_blocking=True))
-            for places in (source, shifted, target)
+            tokens.index_select(0, torch.from_numpy(indices).to(device, non_blocking=True))
+            for indices in (source, shifted, target)
         )
         return PairBatch(source_ids, source_lengths, target_in, target_out, target_lengths, batch.rows)
 
@@ -167,15 +167,15 @@ def split_into_source_and_target(
     sizes[is_span] = draw_compositions(hidden, spans, hash_numbers(keys, _SPAN_STREAM))
     sizes[~is_span] = draw_compositions(lengths - 1 - hidden + 2, spans + 1, hash_numbers(keys, _GAP_STREAM))
     sizes -= part == 0
-    text, within = np.repeat(parts, sizes), np.repeat(np.arange(len(parts)), sizes)
-    is_hidden, is_end = is_span[within], np.zeros(len(text), np.bool_)
+    text, part_index = np.repeat(parts, sizes), np.repeat(np.arange(len(parts)), sizes)
+    is_hidden, is_end = is_span[part_index], np.zeros(len(text), np.bool_)
     is_end[np.cumsum(lengths) - 1] = True
-    begins = is_hidden & np.diff(within, prepend=-1).astype(np.bool_)
-    places, sentinel = np.arange(len(text)), len(text) + part[within] // 2
-    shown, written = ~is_hidden | begins, is_hidden | is_end
-    source = np.where(begins, sentinel, places)[shown]
-    target = np.insert(places[written], np.flatnonzero(begins[written]), sentinel[begins])
-    return source, target, np.bincount(text[shown], minlength=len(lengths)), hidden + spans + 1
+    is_span_start = is_hidden & np.diff(part_index, prepend=-1).astype(np.bool_)
+    places, sentinel = np.arange(len(text)), len(text) + part[part_index] // 2
+    in_source, in_target = ~is_hidden | is_span_start, is_hidden | is_end
+    source = np.where(is_span_start, sentinel, places)[in_source]
+    target = np.insert(places[in_target], np.flatnonzero(is_span_start[in_target]), sentinel[is_span_start])
+    return source, target, np.bincount(text[in_source], minlength=len(lengths)), hidden + spans + 1
 
 
 def draw_compositions(totals: Ints, parts: Ints, keys: RandomKeys) -> NDArray[np.int64]:
@@ -188,13 +188,13 @@ def draw_compositions(totals: Ints, parts: Ints, keys: RandomKeys) -> NDArray[np
         parts: (B,), the number of parts of each total.
         keys: (B,), of the draws.
     """
-    num_places = np.maximum(totals - 1, 0)
-    row = np.repeat(np.arange(len(totals)), num_places)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(num_places) - num_places, num_places)
-    order = np.lexsort((hash_numbers(keys[row], place), row))
-    cut = order[place < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
-    some = np.flatnonzero(parts)
-    rows, ends = np.concatenate([row[cut], some]), np.concatenate([place[cut] + 1, totals[some]])
+    num_gaps = np.maximum(totals - 1, 0)
+    row = np.repeat(np.arange(len(totals)), num_gaps)
+    position = np.arange(len(row)) - np.repeat(np.cumsum(num_gaps) - num_gaps, num_gaps)
+    order = np.lexsort((hash_numbers(keys[row], position), row))
+    chosen = order[position < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
+    nonempty = np.flatnonzero(parts)
+    rows, ends = np.concatenate([row[chosen], nonempty]), np.concatenate([position[chosen] + 1, totals[nonempty]])
     order = np.lexsort((ends, rows))
     rows, ends = rows[order], ends[order]
     begins = np.insert(ends[:-1], 0, 0)

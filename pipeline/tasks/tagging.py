@@ -78,7 +78,7 @@ class Tagging(PairTask):
         sentence = torch.repeat_interleave(batch.source_lengths)[self._first_pieces(batch).cpu()]
         lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()
         parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)
-        return [[PredictedLabels(of_sentence.tolist(), float(found.sum()))] for of_sentence, found in parts]
+        return [[PredictedLabels(labels.tolist(), float(found.sum()))] for labels, found in parts]
 
     def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of tags of each sentence."""
@@ -89,14 +89,14 @@ class Tagging(PairTask):
         super().check_data(data, model)
         for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
             words = self.num_words(split)
-            wrong = (words != split.target_lengths).nonzero()[0]
-            if len(wrong):
-                row = wrong[0]
-                have = "sentence has" if len(wrong) == 1 else "sentences have"
+            bad_rows = (words != split.target_lengths).nonzero()[0]
+            if len(bad_rows):
+                row = bad_rows[0]
+                subject = "sentence has" if len(bad_rows) == 1 else "sentences have"
                 sizes = f"{format_count(words[row], 'word')}, {format_count(split.target_lengths[row], 'tag')}"
                 raise DataError(
-                    f"{len(wrong)} {name} {have} not a tag for each word (the first: row {row}, {sizes}): tags stand "
-                    "between spaces as the words do; "
+                    f"{len(bad_rows)} {name} {subject} not a tag for each word (the first: row {row}, {sizes}): tags "
+                    "stand between spaces as the words do; "
                     + ("mend these lines" if split.words is not None else REMAKE_FOR_TAGGING_ADVICE)
                 )
         check_known_labels(data.valid)
@@ -106,11 +106,11 @@ class Tagging(PairTask):
         if split.words is not None:
             return np.asarray(split.words.lengths)
         ids, lengths = split.source.take(np.arange(len(split)))
-        begins = self.word_start_mask.numpy()[ids]
+        is_start = self.word_start_mask.numpy()[ids]
         first = np.zeros(len(ids), np.bool_)
         first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
         sentence = np.repeat(np.arange(len(split)), lengths)
-        return np.bincount(sentence[begins | first], minlength=len(split))
+        return np.bincount(sentence[is_start | first], minlength=len(split))
 
     def _first_pieces(self, batch: PairBatch) -> Tensor:
         """The rows of the source that begin words (n,)."""
@@ -118,8 +118,8 @@ class Tagging(PairTask):
             return batch.word_starts
         source, device = batch.source, batch.source.device
         firsts = (batch.source_lengths.cumsum(0) - batch.source_lengths).to(device)
-        begins = self.word_start_mask.to(device)[source].index_fill(0, firsts, True)
-        return (begins & (source != EOS_ID)).nonzero().squeeze(1)
+        is_start = self.word_start_mask.to(device)[source].index_fill(0, firsts, True)
+        return (is_start & (source != EOS_ID)).nonzero().squeeze(1)
 
     def _hidden_states(self, model: Any, batch: PairBatch) -> Tensor:
         rows = model(batch.source, Layout.from_lengths(batch.source_lengths, batch.source.device))

@@ -84,17 +84,15 @@ def best_labels(logits: Tensor, count: int) -> list[list[PredictedLabels]]:
     log_probs = logits.log_softmax(-1)[:, len(SPECIAL_TOKENS) :]
     order = log_probs.sort(dim=-1, descending=True, stable=True)
     pairs = zip(order.indices[:, :count].tolist(), order.values[:, :count].tolist(), strict=True)
-    return [
-        [PredictedLabels([label + len(SPECIAL_TOKENS)], p) for label, p in zip(*each, strict=True)] for each in pairs
-    ]
+    return [[PredictedLabels([label + len(SPECIAL_TOKENS)], p) for label, p in zip(*row, strict=True)] for row in pairs]
 
 
 def count_correct_labels(logits: Tensor, labels: Tensor) -> EvaluationSums:
     """-log p and accuracy of labels (n,) under logits (n, V), by the labels that would be given."""
-    known = (labels != UNK_ID).nonzero().squeeze(1)
-    nll = F.cross_entropy(logits[known], labels[known], reduction="sum")
+    known_rows = (labels != UNK_ID).nonzero().squeeze(1)
+    nll = F.cross_entropy(logits[known_rows], labels[known_rows], reduction="sum")
     return EvaluationSums(
-        nll, (best_log_prob_and_label(logits)[1] == labels).sum(), len(known), len(labels) - len(known)
+        nll, (best_log_prob_and_label(logits)[1] == labels).sum(), len(known_rows), len(labels) - len(known_rows)
     )
 
 
@@ -261,9 +259,9 @@ class PairTask:
                 longest = max(longest, int(longer.max()))
             if too_long:
                 remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"
-                have = format_share(too_long, len(split), f"{name} example", "has", "have")
+                share = format_share(too_long, len(split), f"{name} example", "has", "have")
                 raise DataError(
-                    f"{have} more than model.max_length = {model.max_length} pieces (the longest {longest}, end "
+                    f"{share} more than model.max_length = {model.max_length} pieces (the longest {longest}, end "
                     f"token included); {remedy}"
                 )
 

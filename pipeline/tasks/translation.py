@@ -62,10 +62,10 @@ class Translation(PairTask):
         check_has_sources(data, model.task)
 
     def _predictions(self, model: Any, batch: PairBatch) -> Predictions:
-        hidden, count, real = _hidden_states(model, batch, self.flat_rows), batch.num_target_tokens, None
+        hidden, count, row_mask = _hidden_states(model, batch, self.flat_rows), batch.num_target_tokens, None
         if self.flat_rows is not None:
-            real = real_row_mask(self.flat_rows, count, hidden)
-        return Predictions(hidden, batch.target_out, count, real)
+            row_mask = real_row_mask(self.flat_rows, count, hidden)
+        return Predictions(hidden, batch.target_out, count, row_mask)
 
 
 def num_flat_rows(batch_tokens: int) -> int:

@@ -83,10 +83,10 @@ class FullSoftmaxObjective:
         """
         # a few rows at a time: there are several predictions a token, each with as many logits as there are words
         parts = zip(torch.split(hidden, CHUNK_ROWS), torch.split(targets, CHUNK_ROWS), strict=True)
-        found = [count_correct_tokens(model.output(rows), words) for rows, words in parts]
+        sums = [count_correct_tokens(model.output(rows), words) for rows, words in parts]
         zero = hidden.new_zeros(())
         return EvaluationSums(
-            sum((each.nll for each in found), zero), sum((each.correct for each in found), zero), len(targets)
+            sum((each.nll for each in sums), zero), sum((each.correct for each in sums), zero), len(targets)
         )
 
 
@@ -151,13 +151,15 @@ def draw_noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Ran
     Returns:
         (n, count).
     """
-    ends = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
-    begin, end = (each[targets.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))
-    drawn = torch.from_numpy(rng_keys_to_uniform(hash_numbers(keys[:, None], np.arange(count)))) * (
-        ends[-1] - (end - begin)
+    cumulative = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
+    begin, end = (
+        each[targets.cpu(), None] for each in (torch.cat([cumulative.new_zeros(1), cumulative[:-1]]), cumulative)
     )
-    drawn = torch.where(drawn < begin, drawn, (drawn + (end - begin)).maximum(end))
-    # rounding may lead to where the line ends, or where its last word begins if that is the wanted one
-    limit = torch.where(end < ends[-1], ends[-1], begin)
-    drawn = drawn.minimum(limit.nextafter(torch.zeros_like(limit)))
-    return torch.searchsorted(ends, drawn, right=True).clamp_(max=len(ends) - 1)
+    draws = torch.from_numpy(rng_keys_to_uniform(hash_numbers(keys[:, None], np.arange(count)))) * (
+        cumulative[-1] - (end - begin)
+    )
+    draws = torch.where(draws < begin, draws, (draws + (end - begin)).maximum(end))
+    # rounding may lead to the end of the line, or to the beginning of its last word if that is the target
+    limit = torch.where(end < cumulative[-1], cumulative[-1], begin)
+    draws = draws.minimum(limit.nextafter(torch.zeros_like(limit)))
+    return torch.searchsorted(cumulative, draws, right=True).clamp_(max=len(cumulative) - 1)

@@ -63,8 +63,8 @@ class WordVectorTask(PairTask):
 
     def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of words of each text that have neighbors."""
-        found = num_words(split)
-        return found * (found > 1)
+        counts = num_words(split)
+        return counts * (counts > 1)
 
     def loss(self, model: Any, batch: TextBatch) -> LossSums:
         """The objective, summed over predictions; the draws for a text follow from (seed, step, row)."""
@@ -73,9 +73,9 @@ class WordVectorTask(PairTask):
         if self.config.subsample is not None:
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
             draws = torch.from_numpy(rng_keys_to_uniform(token_rng_keys(keys, lengths, _SUBSAMPLING_STREAM)))
-            drawn = is_kept & (draws < chance.cpu()).to(is_kept.device)
+            is_drawn = is_kept & (draws < chance.cpu()).to(is_kept.device)
             # of a batch of which nothing was left nothing would be learned: it is read whole
-            is_kept = drawn if self._has_predictions(batch, drawn) else is_kept
+            is_kept = is_drawn if self._has_predictions(batch, is_drawn) else is_kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:
             drawn_reach = 1 + (
@@ -90,10 +90,10 @@ class WordVectorTask(PairTask):
         Windows that shrink have each width once; noise words follow from the text and the number of the pass.
         """
         keys = text_rng_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
-        kept, passes = is_word(batch.tokens_out), []
+        is_kept, passes = is_word(batch.tokens_out), []
         for number in range(self.num_draws):
             reach = torch.full_like(batch.tokens_out, number + 1 if self.config.shrink else self.config.window)
-            predictions = self._predictions(model, batch, kept, reach, hash_numbers(keys, np.array([number])))
+            predictions = self._predictions(model, batch, is_kept, reach, hash_numbers(keys, np.array([number])))
             passes.append(self.objective.counts(model, *predictions))
         return add_evaluation_sums(passes)
 
@@ -104,8 +104,11 @@ class WordVectorTask(PairTask):
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is no noise word to tell a word from."""
         super().check_data(data, model)
-        known = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in iterate_chunks(data.train)))
-        if isinstance(self.objective, NegativeSamplingObjective) and len(known - set(range(len(SPECIAL_TOKENS)))) < 2:
+        ids_in_text = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in iterate_chunks(data.train)))
+        if (
+            isinstance(self.objective, NegativeSamplingObjective)
+            and len(ids_in_text - set(range(len(SPECIAL_TOKENS)))) < 2
+        ):
             raise DataError(
                 "the training data has one word alone, and negative sampling tells a word from others: give more text, "
                 "or leave word_vectors.negatives out"
@@ -128,16 +131,16 @@ class WordVectorTask(PairTask):
             (n,).
         """
         words = batch.tokens_out[is_kept]
-        hidden, centres, said = model(
+        hidden, centres, predicted_indices = model(
             words, *neighbour_pairs(_sentence_ids(batch)[is_kept], window_sizes[is_kept], self.config.window)
         )
 
         def keys_of_predictions() -> RandomKeys:
             tokens = token_rng_keys(keys, batch.lengths.numpy(), _NOISE_STREAM)[is_kept.cpu().numpy()]
             # by places among the words that are kept, which follow from the text as these words do
-            return hash_numbers(tokens[centres.cpu().numpy()], (said - centres).cpu().numpy())
+            return hash_numbers(tokens[centres.cpu().numpy()], (predicted_indices - centres).cpu().numpy())
 
-        return hidden, words[said], keys_of_predictions
+        return hidden, words[predicted_indices], keys_of_predictions
 
     def _has_predictions(self, batch: TextBatch, is_kept: Tensor) -> bool:
         """Return whether two words of a text are kept."""
@@ -154,21 +157,21 @@ def keep_probability(frequencies: Tensor, threshold: float) -> Tensor:
 
 def word_frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
     """Return (V,) the share of each word among all words of an epoch; of control tokens 0."""
-    found = np.zeros(vocab)
+    counts = np.zeros(vocab)
     for rows, ids, lengths in iterate_chunks(split):
-        found += np.bincount(ids, weights=np.repeat(split.weights[rows], lengths), minlength=vocab)
-    found[: len(SPECIAL_TOKENS)] = 0
-    shares: NDArray[np.float64] = found / found.sum()
+        counts += np.bincount(ids, weights=np.repeat(split.weights[rows], lengths), minlength=vocab)
+    counts[: len(SPECIAL_TOKENS)] = 0
+    shares: NDArray[np.float64] = counts / counts.sum()
     return shares
 
 
 def num_words(split: Split) -> Ints:
     """Return (rows,) the number of words of each text; unknown pieces are none."""
-    found = np.zeros(len(split), np.int64)
+    counts = np.zeros(len(split), np.int64)
     for rows, ids, lengths in iterate_chunks(split):
         text = np.repeat(np.arange(len(rows)), lengths)
-        found[rows] = np.bincount(text[ids >= len(SPECIAL_TOKENS)], minlength=len(rows))
-    return found
+        counts[rows] = np.bincount(text[ids >= len(SPECIAL_TOKENS)], minlength=len(rows))
+    return counts
 
 
 def iterate_chunks(split: Split) -> Iterator[tuple[Rows, Ids, Ints]]:

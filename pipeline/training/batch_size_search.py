@@ -56,17 +56,17 @@ def search_largest_batch_tokens(
     def fits(budget: int) -> bool:
         reporter.line(f"training: do batches of {budget:,} tokens fit?")
         task = make_task(budget)
-        fullest = max(task.ordered_batches(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
-        of_update = GradientComputer(model, task, split, config, seed, world)
-        return _fits_memory(of_update, [fullest, task.largest_batch(split, budget)])
+        fullest_batch = max(task.ordered_batches(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
+        gradients = GradientComputer(model, task, split, config, seed, world)
+        return _fits_memory(gradients, [fullest_batch, task.largest_batch(split, budget)])
 
     def holds_whole_split(budget: int) -> bool:
         return len(make_task(budget).ordered_batches(split, budget)) == 1
 
     with _preserve_state(model):
-        found: int = min(world.all_gather_object(search_maximum(fits, minimum, holds_whole_split)))
-    reporter.line(f"training: batches of {found:,} tokens fit")
-    return found
+        largest: int = min(world.all_gather_object(search_maximum(fits, minimum, holds_whole_split)))
+    reporter.line(f"training: batches of {largest:,} tokens fit")
+    return largest
 
 
 def search_maximum(fits: Callable[[int], bool], minimum: int, is_enough: Callable[[int], bool]) -> int:
@@ -108,22 +108,22 @@ def _fits_memory(gradients: GradientComputer, largest_batches: Sequence[Rows]) -
 def _simulate_update(gradients: GradientComputer, batches: Sequence[Rows]) -> None:
     """Take as much memory as an optimizer and an average, the margin, and gradients of these batches."""
     device = gradients.world.device
-    taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(OPTIMIZER_STATE_COPIES)]
+    buffers = [torch.empty_like(parameter) for parameter in gradients.parameters for _ in range(OPTIMIZER_STATE_COPIES)]
     if device.type == "cuda":
         total = torch.cuda.get_device_properties(device).total_memory
-        taken.append(torch.empty(int(MEMORY_MARGIN * total), dtype=torch.uint8, device=device))
+        buffers.append(torch.empty(int(MEMORY_MARGIN * total), dtype=torch.uint8, device=device))
     gradients.dry_run(batches)
-    del taken  # until here
+    del buffers  # until here
 
 
 @contextmanager
 def _preserve_state(model: nn.Module) -> Iterator[None]:
     """Put the model in training mode while the body runs, and restore its mode and buffers afterwards."""
-    was, before = model.training, {name: each.clone() for name, each in model.named_buffers()}
+    was_training, saved_buffers = model.training, {name: buffer.clone() for name, buffer in model.named_buffers()}
     model.train()
     try:
         yield
     finally:
-        model.train(was)
-        for name, each in model.named_buffers():
-            each.copy_(before[name])
+        model.train(was_training)
+        for name, buffer in model.named_buffers():
+            buffer.copy_(saved_buffers[name])

@@ -161,14 +161,14 @@ def check_disk_space(folder: Path, num_parameters: int, keep: KeepConfig, *, ema
     """
     weights = 4 * num_parameters
     checkpoints = keep.last + keep.best + 2  # the newest, and one in the making
-    needed = weights * ((4 if ema else 3) * checkpoints + 2)
-    place = folder
-    while not place.exists():
-        place = place.parent
-    there = sum(file.stat().st_size for file in folder.rglob("*.safetensors"))  # of a training that goes on
-    free = shutil.disk_usage(place).free + there
-    if free < needed:
+    num_bytes = weights * ((4 if ema else 3) * checkpoints + 2)
+    existing_folder = folder
+    while not existing_folder.exists():
+        existing_folder = existing_folder.parent
+    existing_bytes = sum(file.stat().st_size for file in folder.rglob("*.safetensors"))  # of a training that goes on
+    free = shutil.disk_usage(existing_folder).free + existing_bytes
+    if free < num_bytes:
         raise CannotWrite(
-            f"{folder}: training needs up to {needed / 1e6:,.0f} MB for checkpoints and {free / 1e6:,.0f} MB are "
+            f"{folder}: training needs up to {num_bytes / 1e6:,.0f} MB for checkpoints and {free / 1e6:,.0f} MB are "
             "free; make room, or keep fewer (training.keep)"
         )

@@ -38,15 +38,15 @@ class ValidationMetrics(BaseModel):
         """A figure by its name; None if there is none."""
         if metric in self.scores:
             return self.scores[metric].score
-        found = getattr(self, metric, None)
-        return None if found is None else float(found)
+        figure = getattr(self, metric, None)
+        return None if figure is None else float(figure)
 
     def describe(self) -> str:
         """The figures as a person reads them."""
         perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.2f}"
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
-        others = "".join(f", {name} {each.score:.2f}" for name, each in self.scores.items())
-        return f"loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}{others}"
+        other_scores = "".join(f", {name} {each.score:.2f}" for name, each in self.scores.items())
+        return f"loss {self.loss:.4f}{perplexity}, accuracy {100 * self.accuracy:.1f} %{bleu}{other_scores}"
 
 
 class Validation(ValidationMetrics):
@@ -68,19 +68,19 @@ class Validation(ValidationMetrics):
 
     def as_log_entry(self) -> dict[str, Any]:
         """Return the figures of metrics.jsonl; the loss of a direction is "eng-deu/loss"."""
-        of_directions = {
+        direction_entries = {
             f"{name}/{figure}": value
-            for name, each in self.directions.items()
-            for figure, value in _finite_metrics(each).items()
+            for name, metrics in self.directions.items()
+            for figure, value in _finite_metrics(metrics).items()
         }
-        return {"step": self.step, "epoch": self.epoch, **_finite_metrics(self), **of_directions}
+        return {"step": self.step, "epoch": self.epoch, **_finite_metrics(self), **direction_entries}
 
     def report_lines(self, *, is_best: bool) -> list[str]:
         """The figures as a person reads them, those of each direction on a line of its own."""
-        of = f", the mean of {len(self.directions)} directions" if self.directions else ""
+        directions_note = f", the mean of {len(self.directions)} directions" if self.directions else ""
         best = " (best so far)" if is_best else ""
         parts = [f"  {name}: {each.describe()}" for name, each in self.directions.items()]
-        return [f"step {self.step:,}: validation {self.describe()}{of}{best}", *parts]
+        return [f"step {self.step:,}: validation {self.describe()}{directions_note}{best}", *parts]
 
 
 def _finite_metrics(metrics: ValidationMetrics) -> dict[str, Any]:

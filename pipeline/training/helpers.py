@@ -65,10 +65,10 @@ def are_workers_faster(model: ModelConfig, threads: int, update_tokens: int) -> 
         threads: number of threads or processes.
         update_tokens: tokens of an update.
     """
-    of_enough_tokens = update_tokens >= MIN_TOKENS_PER_WORKER * threads
+    has_enough_tokens = update_tokens >= MIN_TOKENS_PER_WORKER * threads
     return (
         threads > 1
-        and of_enough_tokens
+        and has_enough_tokens
         and model.width < MAX_WIDTH_FOR_WORKERS
         and model.architecture not in PREDICTION_RULES
     )
@@ -76,13 +76,12 @@ def are_workers_faster(model: ModelConfig, threads: int, update_tokens: int) -> 
 
 @dataclass(frozen=True)
 class BatchShard:
-    """The share of a batch that one process computes: share `number` of `count` of the batch in place `place` of an
-    update.
+    """The share of a batch that one process computes: share `number` of `count` of batch `batch_index` of an update.
 
     repeats: how often each row occurred before in the update; None: never.
     """
 
-    place: int
+    batch_index: int
     rows: Rows
     number: int = 0
     count: int = 1
@@ -103,11 +102,12 @@ def shard_batches(
     """
 
     def make_shard(batch_index: int, rows: Rows, rank: int) -> BatchShard:
-        some = None if repeats is None else repeats[batch_index][rank::count]
-        return BatchShard(batch_index, rows[rank::count], rank, count, some)
+        shard_repeats = None if repeats is None else repeats[batch_index][rank::count]
+        return BatchShard(batch_index, rows[rank::count], rank, count, shard_repeats)
 
     return [
-        [make_shard(place, rows, number) for place, rows in batches if len(rows) > number] for number in range(count)
+        [make_shard(batch_index, rows, number) for batch_index, rows in batches if len(rows) > number]
+        for number in range(count)
     ]
 
 
@@ -145,8 +145,8 @@ class GradientWorkers:
 
     def dispatch(self, shares: Sequence[Sequence[BatchShard]], step: int) -> None:
         """Let each begin with its shares of an update."""
-        for line, some in zip(self._lines, shares, strict=True):
-            send_to_worker(line, (some, step), HELPER_KILLED_MESSAGE)
+        for line, shards in zip(self._lines, shares, strict=True):
+            send_to_worker(line, (shards, step), HELPER_KILLED_MESSAGE)
 
     def wait(self, sums: Tensor) -> str | None:
         """Wait for all of them, and add up their sums; return the message about a share that did not fit in memory.
@@ -155,8 +155,8 @@ class GradientWorkers:
         """
         problem = None
         for line in self._lines:
-            theirs, failed = receive_from_worker(line, HELPER_KILLED_MESSAGE)[0]
-            sums += torch.tensor(theirs, dtype=sums.dtype)
+            worker_sums, failed = receive_from_worker(line, HELPER_KILLED_MESSAGE)[0]
+            sums += torch.tensor(worker_sums, dtype=sums.dtype)
             problem = problem or failed
         return problem
 
@@ -189,8 +189,8 @@ def start_gradient_workers(gradients: GradientSource, count: int) -> Iterator[Gr
         return
     threads = torch.get_num_threads()
     parameters = gradients.parameters
-    for parameter, place in zip(parameters, shared_zeros_like(parameters), strict=True):
-        parameter.data = place.copy_(parameter.data)
+    for parameter, buffer in zip(parameters, shared_zeros_like(parameters), strict=True):
+        parameter.data = buffer.copy_(parameter.data)
     shared = [shared_zeros_like(parameters) for _ in range(count)]
     with ExitStack() as stack:
         try:
@@ -203,11 +203,11 @@ def start_gradient_workers(gradients: GradientSource, count: int) -> Iterator[Gr
 
 def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return zeros of the shapes and types of these, in memory that forked processes share."""
-    sizes = [-(-each.nbytes // MEMORY_ALIGNMENT_BYTES) * MEMORY_ALIGNMENT_BYTES for each in tensors]
+    sizes = [-(-tensor.nbytes // MEMORY_ALIGNMENT_BYTES) * MEMORY_ALIGNMENT_BYTES for tensor in tensors]
     memory = mmap.mmap(-1, sum(sizes))
     return [
-        torch.frombuffer(memory, dtype=each.dtype, count=each.numel(), offset=start).view(each.shape)
-        for each, start in zip(tensors, accumulate(sizes, initial=0), strict=False)
+        torch.frombuffer(memory, dtype=tensor.dtype, count=tensor.numel(), offset=start).view(tensor.shape)
+        for tensor, start in zip(tensors, accumulate(sizes, initial=0), strict=False)
     ]
 
 
@@ -222,11 +222,11 @@ def _make_gradient_work(gradients: GradientSource, gradient_buffers: Sequence[Te
         gradients.zero_grad()
         sums = torch.zeros(5, dtype=torch.float64)
         problem = gradients.accumulate_shards(*question, sums)
-        for parameter, place in zip(gradients.parameters, gradient_buffers, strict=True):
+        for parameter, buffer in zip(gradients.parameters, gradient_buffers, strict=True):
             if parameter.grad is None:
-                place.zero_()
+                buffer.zero_()
             else:
-                place.copy_(parameter.grad)
+                buffer.copy_(parameter.grad)
         return sums.tolist(), problem
 
     return work

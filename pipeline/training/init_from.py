@@ -46,8 +46,8 @@ def loads_all_weights(pretrained: ModelConfig, model: ModelConfig) -> bool:
 
 def encoder_config(pretrained: ModelConfig) -> ModelConfig:
     """The config of an encoder-decoder Transformer's encoder, as that of a model with an encoder alone."""
-    without = {name: ModelConfig.model_fields[name].default for name in ("tie", "languages")}
-    return pretrained.model_copy(update={"architecture": "encoder_only", "decoder": StackConfig(), **without})
+    default_values = {name: ModelConfig.model_fields[name].default for name in ("tie", "languages")}
+    return pretrained.model_copy(update={"architecture": "encoder_only", "decoder": StackConfig(), **default_values})
 
 
 def config_from_pretrained(pretrained: Manifest, model: ModelConfig) -> ModelConfig:
@@ -64,20 +64,20 @@ def config_from_pretrained(pretrained: Manifest, model: ModelConfig) -> ModelCon
     if (pretrained_model.architecture, model.architecture) == ("transformer", "encoder_only"):
         pretrained_model, own_keys = encoder_config(pretrained_model), {*own_keys, "decoder", "tie"}
     may_differ = {*own_keys, *TASK_SPECIFIC_KEYS, *(() if pretrained_model.positions == "learned" else ("max_length",))}
-    there = dict(flatten_keys(pretrained_model.model_dump()))
+    pretrained_keys = dict(flatten_keys(pretrained_model.model_dump()))
     for key, value in flatten_keys(model.model_dump(exclude_unset=True)):
-        if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
+        if key.partition(".")[0] not in may_differ and (key not in pretrained_keys or pretrained_keys[key] != value):
             raise RecipeError(
                 f"model.{key} = {value!r} is not that of {pretrained.path}, from which training starts "
-                f"({there.get(key, 'it has none')!r}): remove it, and the value of that model is used"
+                f"({pretrained_keys.get(key, 'it has none')!r}): remove it, and the value of that model is used"
             )
     own_keys |= may_differ & model.model_fields_set
-    taken = {
+    values = {
         **pretrained_model.model_dump(),
         **{key: value for key, value in model.model_dump().items() if key in own_keys},
     }
     try:
-        return ModelConfig.model_validate(taken)
+        return ModelConfig.model_validate(values)
     except ValidationError as error:
         raise RecipeError(f"with the shape of {pretrained.path}: {error.errors()[0]['msg']}") from error
 
@@ -174,10 +174,13 @@ def has_extended_vocab(pretrained: Manifest, dataset: Manifest, *, both_sides: b
         dataset: the manifest of the dataset.
         both_sides: whether both sides count; else the source alone.
     """
-    before, after = load_tokenizer_pair(pretrained.folder), load_tokenizer_pair(dataset.folder / TOKENIZER_FOLDER)
-    if both_sides and len({*before}) != len({*after}):
+    old_tokenizers, new_tokenizers = (
+        load_tokenizer_pair(pretrained.folder),
+        load_tokenizer_pair(dataset.folder / TOKENIZER_FOLDER),
+    )
+    if both_sides and len({*old_tokenizers}) != len({*new_tokenizers}):
         return False
-    sides = [*zip(before, after, strict=True)][: 2 if both_sides else 1]
+    sides = [*zip(old_tokenizers, new_tokenizers, strict=True)][: 2 if both_sides else 1]
     return all(is_extension(new, old) or new.document == old.document for old, new in sides)
 
 
@@ -198,8 +201,8 @@ def check_adapter_fits(pretrained: Manifest, model: ModelConfig, lora: LoraConfi
 
 def read_model_config(pretrained: Manifest) -> ModelConfig:
     """The config of a model that was verified. Raises DataError if it is none."""
-    place = pretrained.path / "config.json"
+    path = pretrained.path / "config.json"
     try:
-        return ModelConfig.model_validate(read_json(pretrained.folder / "config.json", displayed_path=place))
+        return ModelConfig.model_validate(read_json(pretrained.folder / "config.json", displayed_path=path))
     except ValidationError as error:
-        raise DataError(f"not a model: {validation_problem(error)}", file=place) from error
+        raise DataError(f"not a model: {validation_problem(error)}", file=path) from error

@@ -40,19 +40,19 @@ def initialize_for_task(state: TrainState, task: Task, context: TaskContext, dat
         DataError: the word vectors do not fit.
     """
     task.prepare_model(state.model, data)
-    for side, place in vector_paths(context.model).items():
+    for side, path in vector_paths(context.model).items():
         tokenizer = context.source if side == "source" else context.target
         table = embedding_table(state.model, side)
         assert isinstance(table, nn.Embedding)  # adaptive inputs are refused when the recipe is read
         num_found = load_word_vectors(
-            table, tokenizer, read_wanted_vectors(place, side, table.embedding_dim, piece_spellings(tokenizer))
+            table, tokenizer, read_wanted_vectors(path, side, table.embedding_dim, piece_spellings(tokenizer))
         )
         if not num_found:
-            raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
-        kept = ", without training" if side in context.model.frozen_vector_sides else ""
+            raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=path)
+        note = ", without training" if side in context.model.frozen_vector_sides else ""
         num_pieces = tokenizer.vocab_size - len(SPECIAL_TOKENS)
         start = format_share(num_found, num_pieces, f"{side} piece", "starts", "start")
-        reporter.line(f"training: {start} from {place}{kept}")
+        reporter.line(f"training: {start} from {path}{note}")
     if state.ema is not None:
         state.ema.load(drop_shared_tensors(state.model.state_dict()))
 
@@ -70,27 +70,27 @@ def load_pretrained(
             rows of the pieces whose place it takes.
         reporter: receives messages.
     """
-    loaded, (own, adapters) = load_model(pretrained, "cpu"), split_adapters(state.model.state_dict())
-    body, pretrained_weights = drop_shared_tensors(own), drop_shared_tensors(loaded.model.state_dict())
+    loaded, (state_dict, adapters) = load_model(pretrained, "cpu"), split_adapters(state.model.state_dict())
+    body, pretrained_weights = drop_shared_tensors(state_dict), drop_shared_tensors(loaded.model.state_dict())
     all_weights = loads_all_weights(loaded.config, model)
     if not all_weights:
         body, pretrained_weights = encoder_weights(body), encoder_weights(pretrained_weights)
     num_new = resize_embeddings(pretrained_weights, body, loaded, tokenizers, model, all_weights=all_weights)
-    shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, pretrained_weights))
-    check_shapes_match(shapes, found, pretrained)
+    shapes, pretrained_shapes = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, pretrained_weights))
+    check_shapes_match(shapes, pretrained_shapes, pretrained)
     with torch.no_grad():
         for name, tensor in body.items():
             tensor.copy_(pretrained_weights[name])
-    what = f"all weights of {pretrained}" if all_weights else f"the encoder of {pretrained}"
-    anew = "" if all_weights else "; its head is drawn anew"
-    reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
+    description = f"all weights of {pretrained}" if all_weights else f"the encoder of {pretrained}"
+    head_note = "" if all_weights else "; its head is drawn anew"
+    reporter.line(f"training: begins with {description} ({loaded.config.task}){head_note}")
     if num_new:
         begin = "1 new piece begins" if num_new == 1 else f"{num_new:,} new pieces begin"
         reporter.line(f"training: {begin} as the mean of the pieces in whose place each is")
     if adapters:
-        trained, count = (sum(each.numel() for each in group.values()) for group in (adapters, body))
-        share = f"{trained:,} weights of adapters are trained, {100 * trained / count:.1f} % of the {count:,} that stay"
-        reporter.line(f"training: {share}")
+        num_trained, count = (sum(each.numel() for each in group.values()) for group in (adapters, body))
+        share = f"{100 * num_trained / count:.1f} % of the {count:,} that stay"
+        reporter.line(f"training: {num_trained:,} weights of adapters are trained, {share}")
     if state.ema is not None:
         state.ema.load(drop_shared_tensors(state.model.state_dict()))
 
@@ -118,9 +118,11 @@ def resize_embeddings(
         The number of new pieces of the side with most of them.
     """
     sides = (("source", loaded.source_tokenizer, tokenizers[0]), ("target", loaded.target_tokenizer, tokenizers[1]))
-    read = () if loaded.images is not None and not all_weights else sides[: 2 if all_weights else 1]
+    embedded_sides = () if loaded.images is not None and not all_weights else sides[: 2 if all_weights else 1]
     new_pieces = {
-        side: segment_new_pieces_by_old(new, old) for side, old, new in read if new.vocab_size > old.vocab_size
+        side: segment_new_pieces_by_old(new, old)
+        for side, old, new in embedded_sides
+        if new.vocab_size > old.vocab_size
     }
     only_source = not all_weights or model.only_stack == "encoder"
     for name, weight in pretrained_weights.items():
@@ -143,8 +145,8 @@ def append_mean_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
 def encoder_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of a model's encoder and of the embedding that it reads, as a model with an encoder alone names them;
     a decoder's and a head's are left out."""
-    named = {name.removeprefix("source_"): weight for name, weight in weights.items()}
-    return {name: weight for name, weight in named.items() if name.partition(".")[0] in ENCODER_MODULES}
+    encoder_names = {name.removeprefix("source_"): weight for name, weight in weights.items()}
+    return {name: weight for name, weight in encoder_names.items() if name.partition(".")[0] in ENCODER_MODULES}
 
 
 def piece_spellings(tokenizer: Tokenizer) -> set[str]:

@@ -55,7 +55,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self._epoch: tuple[int, Sequence[Rows]] | None = None
-        self._noted = -math.inf
+        self._last_message_time = -math.inf
         self._timetable = Timetable(self.config, self.state)
         self._pending: PendingUpdate | None = None
         self._clock = 0.0
@@ -112,18 +112,18 @@ class Trainer:
 
     def finish_pending_update(self) -> None:
         """Read the result of the last update, where that is not done, and act on it."""
-        begun, self._pending = self._pending, None
-        if begun is None:
+        pending, self._pending = self._pending, None
+        if pending is None:
             return
-        update = begun.gradient.wait_for_update_sums()
+        update = pending.gradient.wait_for_update_sums()
         if update.is_finite:
-            self.apply_update(begun)
+            self.apply_update(pending)
         else:
-            self.skip_update(begun)
+            self.skip_update(pending)
         self._all_stop |= update.stop
         seconds, self._clock = time.perf_counter() - self._clock, time.perf_counter()
-        self.log_update(update, begun, seconds)
-        begun.bar.advance(1, self.progress_message(update, begun, seconds))
+        self.log_update(update, pending, seconds)
+        pending.bar.advance(1, self.progress_message(update, pending, seconds))
 
     def next_batches(self) -> Sequence[Rows]:
         """The batches of the next update, of all processes; fewer at the end of an epoch."""
@@ -168,10 +168,10 @@ class Trainer:
             raise ComputationFailed(f"loss is not finite at {pending.describe()}; {recovery_hint(self.checkpoints)}")
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE_UPDATES:
-            found = (
+            problem = (
                 f"loss or gradient was not finite {progress.not_finite} times in a row, last at {pending.describe()}"
             )
-            raise ComputationFailed(f"{found}; {recovery_hint(self.checkpoints)}")
+            raise ComputationFailed(f"{problem}; {recovery_hint(self.checkpoints)}")
         self.reporter.warn(f"loss or gradient is not finite at {pending.describe()}: update skipped")
 
     def log_update(self, update: UpdateSums, pending: PendingUpdate, seconds: float) -> None:
@@ -188,9 +188,9 @@ class Trainer:
         if update.is_finite:
             line.add(update.loss, update.nll, update.tokens)
         if pending.step % self.config.log_every == 0:
-            where = {"event": "train", "step": pending.step, "epoch": pending.epoch}
+            entry = {"event": "train", "step": pending.step, "epoch": pending.epoch}
             rest = {"learning_rate": pending.rate, "gradient_norm": update.norm, "seconds": progress.seconds}
-            self.log_line({**where, **line.means(), **rest})
+            self.log_line({**entry, **line.means(), **rest})
             progress.line = RunningSums()
 
     def progress_message(self, update: UpdateSums, pending: PendingUpdate, seconds: float) -> str:
@@ -201,12 +201,12 @@ class Trainer:
             pending: the update as it was begun.
             seconds: its duration.
         """
-        if (now := time.monotonic()) - self._noted < PROGRESS_INTERVAL_SECONDS:
+        if (now := time.monotonic()) - self._last_message_time < PROGRESS_INTERVAL_SECONDS:
             return ""
-        self._noted = now
+        self._last_message_time = now
         loss, speed = update.loss / update.tokens, update.tokens / seconds
-        at = f"epoch {pending.epoch}, loss {loss:.3f}, learning rate {pending.rate:.2e}"
-        return f"{at}, {speed:,.0f} target tokens/s"
+        description = f"epoch {pending.epoch}, loss {loss:.3f}, learning rate {pending.rate:.2e}"
+        return f"{description}, {speed:,.0f} target tokens/s"
 
     def log_line(self, line: dict[str, Any]) -> None:
         """A line of metrics.jsonl, by the one process that writes."""
@@ -221,9 +221,9 @@ class Trainer:
     def register_checkpoint(self) -> None:
         """Count the checkpoint of this update among the last ones, also that of a training which stopped here and is to
         end here; one of the end alone takes no other's place."""
-        progress, most = self.state.progress, self.config.keep.last + (not self._timetable.is_checkpoint_step())
+        progress, max_saved = self.state.progress, self.config.keep.last + (not self._timetable.is_checkpoint_step())
         if progress.step not in progress.saved:
-            progress.saved = [*progress.saved, progress.step][-most:]
+            progress.saved = [*progress.saved, progress.step][-max_saved:]
 
     def drop_previous_final_checkpoint(self) -> None:
         """Drop the checkpoint of the former end of a training that goes on beyond it from the last ones: the model is
@@ -255,23 +255,25 @@ class Trainer:
         """
         progress, metric = self.state.progress, self.config.early_stopping.metric
         on_clock = [
-            each for each in progress.validations if each.step != progress.step or self._timetable.is_validation_step()
+            validation
+            for validation in progress.validations
+            if validation.step != progress.step or self._timetable.is_validation_step()
         ]
         best = [
-            each
-            for some in (progress.validations, on_clock)
-            for each in sort_best_first(some, metric)[: self.config.keep.best]
+            validation
+            for validations in (progress.validations, on_clock)
+            for validation in sort_best_first(validations, metric)[: self.config.keep.best]
         ]
-        self.checkpoints.retain_only({*progress.saved, *(each.step for each in best), progress.step})
+        self.checkpoints.retain_only({*progress.saved, *(validation.step for validation in best), progress.step})
 
     def validate(self) -> None:
         """Compute the figures of the validation split; the checkpoint is saved already, so that validation can be
         repeated.
         """
-        progress, began = self.state.progress, time.perf_counter()
+        progress, start_time = self.state.progress, time.perf_counter()
         with self.state.model_to_validate() as model, self.gradients.helpers.use_all_threads():
             figures = self.validator.compute_metrics(model, self.world, self.check_interrupt)
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start_time
         progress.seconds += seconds
         validation = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
         progress.validations.append(validation)
@@ -299,7 +301,7 @@ class Trainer:
 
     def stop_error(self) -> StoppedError:
         """Return the error for the user who asked to stop."""
-        by = f" by {self.stop.signal}" if self.stop else ""
+        signal_note = f" by {self.stop.signal}" if self.stop else ""
         return StoppedError(
-            f"training stopped{by} after step {self.state.progress.step:,}; the same command resumes it"
+            f"training stopped{signal_note} after step {self.state.progress.step:,}; the same command resumes it"
         )

@@ -94,9 +94,9 @@ class CurvesSink:
 
     def __init__(self, log: MetricsLog, file: Path) -> None:
         self.log, self.file = log, file
-        self._drawn = time.monotonic()
+        self._last_curve_time = time.monotonic()
 
     def __call__(self) -> None:
-        if time.monotonic() - self._drawn >= MIN_SECONDS_BETWEEN_CURVES:
+        if time.monotonic() - self._last_curve_time >= MIN_SECONDS_BETWEEN_CURVES:
             draw_curves(self.log.lines, self.file)
-            self._drawn = time.monotonic()
+            self._last_curve_time = time.monotonic()

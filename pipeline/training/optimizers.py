@@ -85,23 +85,23 @@ class Muon(torch.optim.Optimizer):
             momentum=config.momentum,
             adjust_lr_fn="match_rms_adamw",
         )
-        known = {id(each) for each in products}
-        others = [each for each in trainable_parameters(model) if id(each) not in known]
-        self._parts = [first, _make_adamw(others, config)] if others else [first]
+        product_ids = {id(each) for each in products}
+        other_parameters = [each for each in trainable_parameters(model) if id(each) not in product_ids]
+        self._parts = [first, _make_adamw(other_parameters, config)] if other_parameters else [first]
         groups = [group for part in self._parts for group in part.param_groups]
-        super().__init__(groups, {"fused": _can_fuse(others)})
+        super().__init__(groups, {"fused": _can_fuse(other_parameters)})
         for part in self._parts:
             part.state = self.state
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update all parameters once."""
-        products, *others = self._parts
+        products, *other_parts = self._parts
         if supports_bf16_matmul(products.param_groups[0]["params"][0].device):
             products.step()
         else:
             take_muon_step(products, torch.float32)
-        for part in others:
+        for part in other_parts:
             part.step()
 
 
@@ -163,8 +163,8 @@ def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
     """The matrices of products whose input and output are hidden features: those of a network itself, of its embeddings
     and of its output layer are none of them."""
     layers = [each for name, each in model.named_modules() if isinstance(each, Linear) and is_within_layers(name)]
-    own = [parameter for each in layers for parameter in each.parameters(recurse=False)]
-    return [each for each in dict.fromkeys(own) if each.ndim == 2 and each.requires_grad]
+    parameters = [parameter for layer in layers for parameter in layer.parameters(recurse=False)]
+    return [each for each in dict.fromkeys(parameters) if each.ndim == 2 and each.requires_grad]
 
 
 def is_within_layers(name: str) -> bool:
@@ -243,18 +243,23 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
         parameter = parameters[parameter_name]
-        wanted = local_shard(parameter)
-        if tensor.shape != wanted.shape and not (key == STEP_KEY and tensor.ndim == 0):
-            raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(wanted.shape)}")
-        if tensor.dtype != wanted.dtype and not (key == STEP_KEY and tensor.is_floating_point()):
-            raise RuntimeError(f"{name} is {tensor.dtype}, not {wanted.dtype}")
+        shard = local_shard(parameter)
+        if tensor.shape != shard.shape and not (key == STEP_KEY and tensor.ndim == 0):
+            raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(shard.shape)}")
+        if tensor.dtype != shard.dtype and not (key == STEP_KEY and tensor.is_floating_point()):
+            raise RuntimeError(f"{name} is {tensor.dtype}, not {shard.dtype}")
         quantities[id(parameter)].add(key)
         # Step counts stay where the optimizer keeps them: with the fused kernels beside the weights, else on the CPU.
         on_device = tensor.ndim > 0 or optimizer.defaults.get("fused", False)
         device = parameter.device if on_device else torch.device("cpu")
         optimizer.state[parameter][key] = shard_like(tensor.to(device, copy=True), parameter)
-    alike: defaultdict[frozenset[str], list[set[str]]] = defaultdict(list)  # parameters with one kind of optimizer
+    # of the parameters with one kind of optimizer
+    quantities_by_kind: defaultdict[frozenset[str], list[set[str]]] = defaultdict(list)
     for group in optimizer.param_groups:
-        alike[frozenset(group)] += [quantities[id(each)] for each in group["params"]]
-    if any(each != found[0] or bool(each) != bool(tensors) for found in alike.values() for each in found):
+        quantities_by_kind[frozenset(group)] += [quantities[id(each)] for each in group["params"]]
+    if any(
+        names != group_quantities[0] or bool(names) != bool(tensors)
+        for group_quantities in quantities_by_kind.values()
+        for names in group_quantities
+    ):
         raise RuntimeError("not every parameter has all that the optimiser remembers of it")

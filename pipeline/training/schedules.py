@@ -96,8 +96,8 @@ def linear(step: int, config: ScheduleConfig, context: ScheduleContext) -> float
     Returns:
         The learning rate.
     """
-    done = _decay_progress(step, config, context)
-    return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
+    decay_progress = _decay_progress(step, config, context)
+    return warmup(step, config) * (config.peak + (config.final - config.peak) * decay_progress)
 
 
 def step_decay(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
@@ -129,8 +129,8 @@ def warmup_stable_decay(step: int, config: ScheduleConfig, context: ScheduleCont
         The learning rate.
     """
     begin = context.total_steps - config.decay_steps
-    done = min(max((step - begin) / config.decay_steps, 0.0), 1.0)
-    return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
+    decay_progress = min(max((step - begin) / config.decay_steps, 0.0), 1.0)
+    return warmup(step, config) * (config.peak + (config.final - config.peak) * decay_progress)
 
 
 def plateau(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
@@ -147,14 +147,14 @@ def plateau(step: int, config: ScheduleConfig, context: ScheduleContext) -> floa
     Returns:
         The learning rate.
     """
-    lowest, waited, cuts = math.inf, 0, 0
+    lowest, num_bad, cuts = math.inf, 0, 0
     for loss in context.losses:
         if loss < lowest:
-            lowest, waited = loss, 0
+            lowest, num_bad = loss, 0
         else:
-            waited += 1
-        if waited > config.patience:
-            cuts, waited = cuts + 1, 0
+            num_bad += 1
+        if num_bad > config.patience:
+            cuts, num_bad = cuts + 1, 0
     return warmup(step, config) * max(config.peak * config.factor**cuts, config.final)
 
 

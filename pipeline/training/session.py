@@ -96,8 +96,8 @@ def train_and_publish(
         with raise_oom_as_data_error(
             lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
         ):
-            found = None if step is None else world.run_on_every_rank(partial(checkpoints.read, step))
-            trainer = assemble_trainer(session, checkpoints, found)
+            checkpoint = None if step is None else world.run_on_every_rank(partial(checkpoints.read, step))
+            trainer = assemble_trainer(session, checkpoints, checkpoint)
         resources.enter_context(close_trackers_on_failure(trainer.log))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
@@ -136,11 +136,13 @@ def read_dataset(dataset: Path) -> Dataset:
 def normalize_like_pretrained(session: TrainingSession) -> Dataset:
     """The dataset, its images normalized by the means and deviations of the model that training starts from, whose
     weights learned to read numbers of this size; `training.image_statistics` may ask for those of the dataset."""
-    if "image_statistics" not in session.todo.config:
+    if "image_statistics" not in session.plan.config:
         return session.data
     folder = Path(str(session.config.init_from))
-    known = session.todo.inputs["init_from"]
-    preparation = read_artifact(folder, lambda made: read_image_transform(made.folder, made.path), must_match=known)
+    pretrained_input = session.plan.inputs["init_from"]
+    preparation = read_artifact(
+        folder, lambda made: read_image_transform(made.folder, made.path), must_match=pretrained_input
+    )
     if session.data.preparation == preparation:
         return session.data
     session.reporter.line(
@@ -160,7 +162,7 @@ def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
     def copy_tokenizer_files(_: Manifest) -> None:
         for name in TOKENIZER_FILES:
             wanted_bytes, present_bytes = (
-                (each / name).read_bytes() if (each / name).exists() else None for each in (source, copy_folder)
+                (folder / name).read_bytes() if (folder / name).exists() else None for folder in (source, copy_folder)
             )
             wanted_bytes = images if name == IMAGES_FILE else wanted_bytes
             if wanted_bytes is None:
@@ -170,7 +172,7 @@ def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
 
     with convert_os_errors(session.folder):
         make_folder_below(session.run_folder, copy_folder)
-    read_artifact(dataset, copy_tokenizer_files, must_match=session.todo.inputs["dataset"])
+    read_artifact(dataset, copy_tokenizer_files, must_match=session.plan.inputs["dataset"])
 
 
 def save_trained_model(folder: Path, session: TrainingSession, weights: dict[str, Tensor]) -> int:
@@ -186,11 +188,11 @@ def save_trained_model(folder: Path, session: TrainingSession, weights: dict[str
     """
     lora, (frozen, adapters) = session.config.lora, split_adapters(weights)
     if lora is not None:
-        about = AdapterSettings(rank=lora.rank, alpha=lora.scale)
+        adapter_settings = AdapterSettings(rank=lora.rank, alpha=lora.scale)
         if lora.publish == "adapter":
-            save_adapter(folder, adapters, about)
+            save_adapter(folder, adapters, adapter_settings)
         else:
-            frozen = merge_adapters(frozen, adapters, about.factor)
+            frozen = merge_adapters(frozen, adapters, adapter_settings.factor)
     save_model(folder, session.model, frozen, session.data.tokenizer_folder)
     return sum(each.numel() for each in adapters.values())
 
@@ -213,7 +215,7 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
     figures: Mapping[str, Any] = best[0].model_dump()
     figure_names = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature"]
     figure_names += [name for name in ("scores", "directions") if getattr(best[0], name)]
-    with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
+    with publish(session.plan, command=command, seconds_before=progress.seconds) as draft:
         weights = _read_weights(session, trainer, steps)
         if steps != [best[0].step]:
             figures = {**figures, **_validate_weights(session, trainer, weights, best[0])}
@@ -234,13 +236,13 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
             draft.figures["changed_during_training"] = [each.describe() for each in progress.changes]
     num_outputs = load_tokenizer_pair(session.data.tokenizer_folder)[1].vocab_size
     if problem := divergence_problem(figures["loss"], num_outputs):
-        session.reporter.warn(f"{session.todo.folder}: {problem}")
+        session.reporter.warn(f"{session.plan.folder}: {problem}")
     scores = {} if figures["bleu"] is None else {"BLEU": figures["bleu"]}
     scores |= {name: each["score"] for name, each in figures["scores"].items()}
     score_list = "".join(f", {name} {score:.2f}" for name, score in scores.items())
     session.reporter.line(
         f"model: {_describe_steps(session, steps)}, validation loss {figures['loss']:.4f}{score_list}; published as "
-        f"{session.todo.folder}"
+        f"{session.plan.folder}"
     )
 
 

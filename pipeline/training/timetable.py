@@ -48,5 +48,7 @@ class Timetable:
 
     def is_checkpoint_step(self) -> bool:
         """Return whether the clock has a checkpoint after this update, wherever the training ends."""
-        every = self.config.save_every
-        return self.is_validation_step() or (every is not None and self.state.progress.step % every == 0)
+        save_interval = self.config.save_every
+        return self.is_validation_step() or (
+            save_interval is not None and self.state.progress.step % save_interval == 0
+        )

@@ -59,8 +59,8 @@ def _async_copy_to_cpu(sums: Tensor) -> Callable[[], list[float]]:
 
     def read() -> list[float]:
         is_there.synchronize()
-        found: list[float] = copy.tolist()
-        return found
+        values: list[float] = copy.tolist()
+        return values
 
     return read
 
@@ -206,12 +206,12 @@ class GradientComputer:
 
         An error is not raised yet: the other processes wait for the sums of this one, and have to know.
         """
-        own, *others = shard_batches(
+        own_shards, *worker_shards = shard_batches(
             self.world.shard_items(group), 1 + len(self.helpers), count_earlier_occurrences(group)
         )
-        self.helpers.dispatch(others, step)
-        problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
-        if self.is_sharded and len(own) * self.world.size < len(group):
+        self.helpers.dispatch(worker_shards, step)
+        problems = self.accumulate_shards(own_shards, step, sums), self.helpers.wait(sums)
+        if self.is_sharded and len(own_shards) * self.world.size < len(group):
             self._run_passes_without_batch(group[0], step)
         if problems == (None, None):
             self.helpers.add_gradients_to(self.parameters)
@@ -255,7 +255,7 @@ class GradientComputer:
         the update and the example, whatever its batch.
         """
         for number, batch in enumerate(self._iterate_shard_batches(share, step)):
-            self.model.dropout_rng.seed_batch(self.seed, step, share.place, share.number + share.count * number)
+            self.model.dropout_rng.seed_batch(self.seed, step, share.batch_index, share.number + share.count * number)
             loss = self.task.loss(self.model, batch.to(self.world.device))
             loss.sum.backward()  # type: ignore[no-untyped-call]
             sums[0] += loss.sum.detach()
@@ -268,9 +268,12 @@ class GradientComputer:
         if self.resegmentation is None:
             yield replace(self.task.batch(split, rows), repeats=repeats)
             return
-        for part, places in self.resegmentation.iterate_resegmented_parts(split, rows, step):
-            batch, some = self.task.batch(part, np.arange(len(part))), None if repeats is None else repeats[places]
-            yield replace(batch, rows=rows[places], repeats=some)
+        for part, row_indices in self.resegmentation.iterate_resegmented_parts(split, rows, step):
+            batch, batch_repeats = (
+                self.task.batch(part, np.arange(len(part))),
+                None if repeats is None else repeats[row_indices],
+            )
+            yield replace(batch, rows=rows[row_indices], repeats=batch_repeats)
 
     def _normalize_and_clip(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""

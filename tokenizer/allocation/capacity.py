@@ -58,11 +58,11 @@ def allocate_vocabularies(languages: Mapping[str, VocabularyFactory], size: int)
     steps = dict.fromkeys(languages, 0)
     current = {language: sizes(0) for language, sizes in languages.items()}
     candidates = {language: sizes(1) for language, sizes in languages.items()}
-    while len({piece for each in current.values() for piece in each.pieces}) < size:
-        growing = [each for each in languages if len(candidates[each].pieces) > len(current[each].pieces)]
-        if not growing:
+    while len({piece for vocabulary in current.values() for piece in vocabulary.pieces}) < size:
+        growing_languages = [each for each in languages if len(candidates[each].pieces) > len(current[each].pieces)]
+        if not growing_languages:
             break
-        best = max(growing, key=lambda language: candidates[language].term - current[language].term)
+        best = max(growing_languages, key=lambda language: candidates[language].term - current[language].term)
         steps[best] += 1
         current[best], candidates[best] = candidates[best], languages[best](steps[best] + 1)
     return current

@@ -41,10 +41,10 @@ def cluster_languages(vocabularies: Mapping[str, Mapping[str, float]], count: in
             )
         if (spread := inertia(vectors, labels)) < best_inertia - 1e-9:
             best, best_inertia = labels, spread
-    found: dict[int, list[str]] = {}
+    clusters: dict[int, list[str]] = {}
     for language, label in zip(vocabularies, best.tolist(), strict=True):
-        found.setdefault(label, []).append(language)
-    return [*found.values()]
+        clusters.setdefault(label, []).append(language)
+    return [*clusters.values()]
 
 
 def farthest_first_centers(vectors: Vectors, start: int, count: int) -> Vectors:

@@ -41,5 +41,5 @@ def byte_level_alphabet() -> list[str]:
     """The letter that stands for each byte in a piece (Radford et al. 2019): printable ones for themselves, the others
     for those from U+0100 on, in their order."""
     plain = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
-    others = iter(range(256, 512))
-    return [chr(byte if byte in plain else next(others)) for byte in range(256)]
+    substitutes = iter(range(256, 512))
+    return [chr(byte if byte in plain else next(substitutes)) for byte in range(256)]

@@ -26,15 +26,15 @@ def character_map_steps(charsmap: bytes) -> list[Step]:
     if not _composes_letters(charsmap):
         return [step]
     forms = _compatible_forms(charsmap)
-    kept = _differing_characters(charsmap, tuple(each["type"] for each in forms))
-    if len(kept) > NUM_NONCHARACTERS:
+    exceptions = _differing_characters(charsmap, tuple(each["type"] for each in forms))
+    if len(exceptions) > NUM_NONCHARACTERS:
         return [{"type": "NFC"}, step]
-    hidden = {character: chr(FIRST_NONCHARACTER + number) for number, character in enumerate(kept)}
+    hidden = {character: chr(FIRST_NONCHARACTER + number) for number, character in enumerate(exceptions)}
     return [
         *(_replacement(character, stand_in) for character, stand_in in hidden.items()),
         *forms,
         step,
-        *(_replacement(stand_in, kept[character]) for character, stand_in in hidden.items()),
+        *(_replacement(stand_in, exceptions[character]) for character, stand_in in hidden.items()),
     ]
 
 
@@ -56,7 +56,7 @@ def _compiled(charsmap: bytes) -> Any:
 def _composes_letters(charsmap: bytes) -> bool:
     """Whether a compiled normaliser makes one character of a letter and its mark, as all forms of NFC do."""
     compiled = _compiled(charsmap)
-    return all(compiled.normalize_str(f"{letter}{mark}") == whole for letter, mark, whole in COMPOSED_LETTERS)
+    return all(compiled.normalize_str(f"{letter}{mark}") == composed for letter, mark, composed in COMPOSED_LETTERS)
 
 
 @cache
@@ -64,12 +64,12 @@ def _differing_characters(charsmap: bytes, forms: tuple[str, ...]) -> Mapping[st
     """The characters that a normaliser makes something else of if the forms come before it, and what it makes."""
     from tokenizers import normalizers
 
-    before = normalizers.Sequence([getattr(normalizers, name)() for name in forms])
+    form_normalizer = normalizers.Sequence([getattr(normalizers, name)() for name in forms])
     compiled = _compiled(charsmap)
-    found: dict[str, str] = {}
+    differences: dict[str, str] = {}
     for character in map(chr, CODE_POINTS):
         if unicodedata.normalize("NFKC", character) != character or character.lower() != character:
-            alone = compiled.normalize_str(character)
-            if compiled.normalize_str(before.normalize_str(character)) != alone:
-                found[character] = alone
-    return found
+            expected = compiled.normalize_str(character)
+            if compiled.normalize_str(form_normalizer.normalize_str(character)) != expected:
+                differences[character] = expected
+    return differences

@@ -26,8 +26,8 @@ def read_codes(lines: Sequence[str]) -> list[Code]:
     the line, where one has not, or joins pieces that no line before it makes, so that the order of joins would depend
     on the program.
     """
-    found: dict[Code, None] = {}
-    made: set[str] = set()
+    codes: dict[Code, None] = {}
+    merged_pieces: set[str] = set()
     for number, line in enumerate(lines, 1):
         version = VERSION_LINE.match(line) if number == 1 else None
         if version is not None and version[1] != "0.2":
@@ -37,21 +37,21 @@ def read_codes(lines: Sequence[str]) -> list[Code]:
         parts = line.strip("\r\n ").split(" ")
         if len(parts) == 3 and parts[2].isdecimal():
             parts = parts[:2]
-        if len(parts) != 2 or not all(0 < len(each) <= MAX_PIECE_CHARACTERS for each in parts):
+        if len(parts) != 2 or not all(0 < len(part) <= MAX_PIECE_CHARACTERS for part in parts):
             raise ValueError(f"line {number} has no two pieces to join, with a space between them")
         if END in parts:
             raise ValueError(
                 f"line {number} joins {END} itself, as codes of subword-nmt 0.1 do, and only those of 0.2 are read: "
                 "learn them with a newer version"
             )
-        for each in parts:
-            if len(each.removesuffix(END)) > 1 and each not in made:
-                raise ValueError(f"line {number} joins {each!r:.80}, which no line before it makes")
-        found[parts[0], parts[1]] = None
-        made.add(parts[0] + parts[1])
-    if not found:
+        for part in parts:
+            if len(part.removesuffix(END)) > 1 and part not in merged_pieces:
+                raise ValueError(f"line {number} joins {part!r:.80}, which no line before it makes")
+        codes[parts[0], parts[1]] = None
+        merged_pieces.add(parts[0] + parts[1])
+    if not codes:
         raise ValueError("it has no codes")
-    return [*found]
+    return [*codes]
 
 
 def read_vocabulary(lines: Iterable[str]) -> list[str]:
@@ -59,19 +59,19 @@ def read_vocabulary(lines: Iterable[str]) -> list[str]:
 
     A line has a piece, and maybe how often it occurred. Raises ValueError if two lines have one piece.
     """
-    found: dict[str, None] = {}
+    pieces: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         entry = line.strip("\r\n ")
         piece, _, count = entry.rpartition(" ")
         entry = piece if piece and count.isdecimal() else entry
         if not entry or " " in entry or len(entry) > MAX_PIECE_CHARACTERS:
             raise ValueError(f"line {number} has no piece, or one with a space in it")
-        inside = entry.endswith(CONTINUES) and entry != CONTINUES
-        piece = entry.removesuffix(CONTINUES) if inside else entry if entry in CONTROL_NAMES else entry + END
-        if piece in found:
+        is_continued = entry.endswith(CONTINUES) and entry != CONTINUES
+        piece = entry.removesuffix(CONTINUES) if is_continued else entry if entry in CONTROL_NAMES else entry + END
+        if piece in pieces:
             raise ValueError(f"line {number} has the piece {entry!r:.80} again")
-        found[piece] = None
-    return [*found]
+        pieces[piece] = None
+    return [*pieces]
 
 
 def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None) -> dict[str, Any]:
@@ -81,18 +81,23 @@ def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None
     Pieces that the vocabulary lacks are in no text; see `pieces_missing_from_vocabulary`.
     """
     names = [*_iterate_bpe_pieces(codes)] if vocabulary is None else [*vocabulary]
-    there = {*names}
+    name_set = {*names}
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     model: dict[str, Any] = dict.fromkeys(("dropout", "continuing_subword_prefix"))
-    model |= {"type": "BPE", "unk_token": UNK if UNK in there else None, "end_of_word_suffix": END, "fuse_unk": False}
+    model |= {
+        "type": "BPE",
+        "unk_token": UNK if UNK in name_set else None,
+        "end_of_word_suffix": END,
+        "fuse_unk": False,
+    }
     model |= {"byte_fallback": False, "ignore_merges": False}
     model["vocab"] = {name: number for number, name in enumerate(names)}
-    model["merges"] = [[*code] for code in codes if {*code, "".join(code)} <= there]
+    model["merges"] = [[*code] for code in codes if {*code, "".join(code)} <= name_set]
     return {
         **dict.fromkeys(("truncation", "padding", "normalizer", "post_processor")),
         "version": "1.0",
         "added_tokens": [
-            {"id": model["vocab"][name], "content": name, **plain} for name in CONTROL_NAMES if name in there
+            {"id": model["vocab"][name], "content": name, **plain} for name in CONTROL_NAMES if name in name_set
         ],
         "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False},
         "decoder": {"type": "BPEDecoder", "suffix": END},
@@ -102,13 +107,13 @@ def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None
 
 def pieces_missing_from_vocabulary(codes: Sequence[Code], vocabulary: Sequence[str]) -> dict[str, float]:
     """The pieces that codes make or join and the vocabulary does not have, with scores that nothing uses."""
-    there = {*vocabulary}
-    return {piece: 0.0 for piece in _iterate_bpe_pieces(codes) if piece not in there}
+    known_pieces = {*vocabulary}
+    return {piece: 0.0 for piece in _iterate_bpe_pieces(codes) if piece not in known_pieces}
 
 
 def _iterate_bpe_pieces(codes: Sequence[Code]) -> Iterator[str]:
     """Every piece of codes once: letters in the order of Unicode, inner ones first, then in the order of codes."""
-    alphabet = sorted({letter for code in codes for each in code for letter in each.removesuffix(END)})
+    alphabet = sorted({letter for code in codes for piece in code for letter in piece.removesuffix(END)})
     yield from dict.fromkeys(
         (*alphabet, *(letter + END for letter in alphabet), *(left + right for left, right in codes))
     )

@@ -21,9 +21,9 @@ def add_model_type(document: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(model, Mapping) or "type" in model:
         return document
     try:
-        found: dict[str, Any] = json.loads(tokenizers.Tokenizer.from_str(json.dumps(document)).to_str())
+        typed_document: dict[str, Any] = json.loads(tokenizers.Tokenizer.from_str(json.dumps(document)).to_str())
     except BaseException as error:
         raise ValueError(
             f"its model has no type, and tokenizers cannot read it: {tokenizers_error_message(error)}"
         ) from error
-    return found
+    return typed_document

@@ -42,20 +42,20 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     pieces = document_pieces(document)
     if max(pieces, default=0) >= size or size > len(pieces) + MAX_UNUSED_IDS:
         raise ValueError(f"its tokenizer has {max(pieces, default=-1) + 1} pieces and its embedding {size}")
-    if wrong := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
-        raise ValueError(f"its {wrong[0]} has the id {roles[wrong[0]]}, and its pieces are 0 to {size - 1}")
+    if bad_roles := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
+        raise ValueError(f"its {bad_roles[0]} has the id {roles[bad_roles[0]]}, and its pieces are 0 to {size - 1}")
     names = {number: pieces.get(number, unused_token_name(number)) for number in range(size)}
     if [names.get(number) for number in range(4)] == [*SPECIAL_TOKENS] and _has_default_role_ids(roles, size):
         return RenumberedTokenizer({**document, "post_processor": None}, list(range(size)), [])
-    kept: dict[str, int] = {}
+    role_ids: dict[str, int] = {}
     for role in ROLE_PRECEDENCE:
-        if roles.get(role) is not None and roles[role] not in kept.values():
-            kept[role] = roles[role]
+        if roles.get(role) is not None and roles[role] not in role_ids.values():
+            role_ids[role] = roles[role]
     eos_id = roles.get(EOS, 0)
-    rows = [kept.get(role, roles.get(role, eos_id)) for role in SPECIAL_TOKENS]
-    rest = [number for number in range(size) if number not in kept.values()]
+    rows = [role_ids.get(role, roles.get(role, eos_id)) for role in SPECIAL_TOKENS]
+    rest = [number for number in range(size) if number not in role_ids.values()]
     new_names = [*SPECIAL_TOKENS, *(_make_unique_name(names[number], number) for number in rest)]
-    unmapped_ids = [number for number, role in enumerate(SPECIAL_TOKENS) if role not in kept]
+    unmapped_ids = [number for number, role in enumerate(SPECIAL_TOKENS) if role not in role_ids]
     rows += rest
     return RenumberedTokenizer(_renumber_document(document, new_names, rows, unmapped_ids), rows, unmapped_ids)
 
@@ -76,13 +76,13 @@ def document_pieces(document: Mapping[str, Any]) -> dict[int, str]:
     """Every piece by its id. Raises ValueError if the tokenizer is of no kind that is known."""
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Mapping):
-        found = {_check_id(number): piece for piece, number in vocab.items()}
+        pieces = {_check_id(number): piece for piece, number in vocab.items()}
     elif isinstance(vocab, list):
-        found = {number: piece for number, (piece, _) in enumerate(vocab)}
+        pieces = {number: piece for number, (piece, _) in enumerate(vocab)}
     else:
         raise ValueError(f"its tokenizer is of a kind that is not known ({document['model'].get('type')})")
-    return found | {
-        _check_id(each["id"]): _check_token_is_text(each["content"]) for each in document.get("added_tokens") or []
+    return pieces | {
+        _check_id(token["id"]): _check_token_is_text(token["content"]) for token in document.get("added_tokens") or []
     }
 
 
@@ -100,8 +100,8 @@ def _check_token_is_text(content: object) -> str:
 
 def _has_default_role_ids(roles: Mapping[str, int], size: int) -> bool:
     """Whether ids have the roles that we give them; what begins a text may have no row, as in a Marian of ours."""
-    begins = roles.get(BOS, BOS_ID)
-    return roles.get(EOS) == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (begins == BOS_ID or begins >= size)
+    bos_id = roles.get(BOS, BOS_ID)
+    return roles.get(EOS) == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (bos_id == BOS_ID or bos_id >= size)
 
 
 def _make_unique_name(name: str, token_id: int) -> str:
@@ -113,38 +113,40 @@ def _renumber_document(
     document: dict[str, Any], new_names: list[str], rows: list[int], unmapped_ids: list[int]
 ) -> dict[str, Any]:
     """tokenizer.json with pieces called so, in this order."""
-    model, added = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
+    model, added_tokens = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
     vocab = model["vocab"]
     in_model = {*vocab.values()} if isinstance(vocab, Mapping) else {*range(len(vocab))}
     last = max([len(SPECIAL_TOKENS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
-    of_model = range(last + 1)  # what is added has the ids behind these
+    model_ids = range(last + 1)  # what is added has the ids behind these
     if isinstance(model["vocab"], list):
         scores = [score for _, score in model["vocab"]]
         low = min(scores)
-        known = {new: scores[rows[new]] for new in of_model if rows[new] in in_model and new not in unmapped_ids}
-        model["vocab"] = [[new_names[new], known.get(new, low)] for new in of_model]
+        known_scores = {
+            new: scores[rows[new]] for new in model_ids if rows[new] in in_model and new not in unmapped_ids
+        }
+        model["vocab"] = [[new_names[new], known_scores.get(new, low)] for new in model_ids]
         model["unk_id"] = SPECIAL_TOKENS.index(UNK)
     else:
-        model["vocab"] = {new_names[new]: new for new in of_model}
+        model["vocab"] = {new_names[new]: new for new in model_ids}
     if "unk_token" in model:
         model["unk_token"] = UNK
     if "merges" in model:
         pieces = document_pieces(document)
-        of_roles = {pieces.get(rows[new]) for new in range(len(SPECIAL_TOKENS)) if new not in unmapped_ids}
-        special = {each["content"] for each in added.values() if each["special"]}
-        model["merges"] = _merges_without(model, special | of_roles)
+        role_pieces = {pieces.get(rows[new]) for new in range(len(SPECIAL_TOKENS)) if new not in unmapped_ids}
+        special = {each["content"] for each in added_tokens.values() if each["special"]}
+        model["merges"] = _merges_without(model, special | role_pieces)
     tokens = [
-        _make_token(new, new_names[new], added.get(rows[new]) if new not in unmapped_ids else None)
+        _make_token(new, new_names[new], added_tokens.get(rows[new]) if new not in unmapped_ids else None)
         for new in range(len(rows))
-        if new < len(SPECIAL_TOKENS) or rows[new] in added or new > last
+        if new < len(SPECIAL_TOKENS) or rows[new] in added_tokens or new > last
     ]
-    before = document.get("pre_tokenizer")
+    pre_tokenizer = document.get("pre_tokenizer")
     if _finds_whole_pieces(model):
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
-        before = split_spelled_control_tokens(
-            before, {*SPECIAL_TOKENS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
+        pre_tokenizer = split_spelled_control_tokens(
+            pre_tokenizer, {*SPECIAL_TOKENS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
         )
-    changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
+    changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": pre_tokenizer, "post_processor": None}
     return {**document, **changed, "truncation": None, "padding": None}
 
 
@@ -157,8 +159,8 @@ def _make_token(token_id: int, name: str, old_token: Mapping[str, Any] | None) -
 def finds_control_tokens(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer with our control tokens finds one in a text that spells it, though it takes such for text."""
     texts = [text.format(token) for token in SPECIAL_TOKENS for text in ("{}", "a {} b", "a{}b")]
-    found = {number for text in texts for number in backend.encode(text, add_special_tokens=False).ids}
-    return bool(found & ({*range(len(SPECIAL_TOKENS))} - {UNK_ID}))
+    ids = {number for text in texts for number in backend.encode(text, add_special_tokens=False).ids}
+    return bool(ids & ({*range(len(SPECIAL_TOKENS))} - {UNK_ID}))
 
 
 def cut_spelled_control_tokens(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,6 +186,6 @@ def _merges_without(model: Mapping[str, Any], control: Collection[str | None]) -
 
 def split_spelled_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
     """The pre-tokenizer that also splits behind the first character of a text that spells a control token."""
-    spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
-    cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}
-    return {"type": "Sequence", "pretokenizers": [cut] if step is None else [step, cut]}
+    pattern = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
+    split_step = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split_step] if step is None else [step, split_step]}

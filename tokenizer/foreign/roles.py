@@ -39,9 +39,9 @@ def find_role_ids(
     for role, token in configured_tokens.items():
         if token not in numbers:
             raise ValueError(f"it has no piece {token!r:.80}, which tokenizer.{KEYS_BY_ROLE[role][0]} names")
-    before, after = template_prefix_and_suffix_ids(document)
-    ends = {BOS: before[-1:], EOS: after[:1]}
-    found: dict[str, int] = {}
+    prefix_ids, suffix_ids = template_prefix_and_suffix_ids(document)
+    ends = {BOS: prefix_ids[-1:], EOS: suffix_ids[:1]}
+    role_ids: dict[str, int] = {}
     for role in SPECIAL_TOKENS:
         tokens = [
             configured_tokens.get(role),
@@ -49,10 +49,10 @@ def find_role_ids(
             *(settings.get(key) for key in KEYS_BY_ROLE[role]),
             *NAMES_BY_ROLE[role],
         ]
-        known = [numbers[token] for token in tokens if token in numbers] + ends.get(role, [])
-        if known:
-            found[role] = known[0]
-    return found
+        candidates = [numbers[token] for token in tokens if token in numbers] + ends.get(role, [])
+        if candidates:
+            role_ids[role] = candidates[0]
+    return role_ids
 
 
 def _model_unk_tokens(document: Mapping[str, Any]) -> list[str]:
@@ -68,14 +68,16 @@ def template_prefix_and_suffix_ids(document: Mapping[str, Any]) -> tuple[list[in
     """The ids of the tokens that a tokenizer.json puts before and after each text."""
     step = document.get("post_processor") or {}
     steps = step["processors"] if step.get("type") == "Sequence" else [step]
-    before: list[Any] = []
-    after: list[Any] = []
-    for each in steps:
-        if each.get("type") in ("BertProcessing", "RobertaProcessing"):
-            before, after = [each["cls"][1]], [each["sep"][1]]
-        elif each.get("type") == "TemplateProcessing":
-            places = [part["SpecialToken"]["id"] if "SpecialToken" in part else None for part in each["single"]]
-            ids = [each["special_tokens"][place]["ids"] if place is not None else [None] for place in places]
-            flat = [number for some in ids for number in some]
-            before, after = flat[: flat.index(None)], flat[flat.index(None) + 1 :]
-    return before, after
+    prefix_ids: list[Any] = []
+    suffix_ids: list[Any] = []
+    for processor in steps:
+        if processor.get("type") in ("BertProcessing", "RobertaProcessing"):
+            prefix_ids, suffix_ids = [processor["cls"][1]], [processor["sep"][1]]
+        elif processor.get("type") == "TemplateProcessing":
+            token_names = [
+                part["SpecialToken"]["id"] if "SpecialToken" in part else None for part in processor["single"]
+            ]
+            ids = [processor["special_tokens"][name]["ids"] if name is not None else [None] for name in token_names]
+            flat = [number for group in ids for number in group]
+            prefix_ids, suffix_ids = flat[: flat.index(None)], flat[flat.index(None) + 1 :]
+    return prefix_ids, suffix_ids

@@ -55,17 +55,17 @@ def parse_sentencepiece_model(data: bytes) -> SentencePieceModel:
     try:
         for number, value in _read_fields(data):
             if number == 1:
-                piece, score, of_type = "", 0.0, NORMAL
+                piece, score, piece_type = "", 0.0, NORMAL
                 for name, part in _read_fields(value):
                     piece = part.decode() if name == 1 else piece
                     score = struct.unpack("<f", part)[0] if name == 2 else score
-                    of_type = part if name == 3 else of_type
+                    piece_type = part if name == 3 else piece_type
                 if len(piece) > MAX_PIECE or not math.isfinite(score):
                     raise ValueError("is no SentencePiece model: a piece is too long, or its score no number")
-                if piece in types or not NORMAL <= of_type <= BYTE:
+                if piece in types or not NORMAL <= piece_type <= BYTE:
                     raise ValueError("is no SentencePiece model: a piece is there twice, or of no type")
-                types[piece] = of_type
-                if of_type in (NORMAL, USER_DEFINED):
+                types[piece] = piece_type
+                if piece_type in (NORMAL, USER_DEFINED):
                     scores[piece] = score
             elif number == 2:
                 settings = dict(_read_fields(value))
@@ -104,15 +104,15 @@ def build_tokenizer_json(
     codes = {piece for piece in pieces if (piece.startswith(">>") and piece.endswith("<<")) or is_language_token(piece)}
     codes -= model.scores.keys()
     in_bytes = {piece for piece in pieces if model.types.get(piece) == BYTE}
-    known = {*model.scores, *roles, *codes, *in_bytes}
-    names = [piece if piece in known else FILLER_PREFIX + piece for piece in pieces]
+    known_pieces = {*model.scores, *roles, *codes, *in_bytes}
+    names = [piece if piece in known_pieces else FILLER_PREFIX + piece for piece in pieces]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     space = {
         "type": "Metaspace",
         "replacement": METASPACE,
         "prepend_scheme": "always" if model.dummy_prefix else "never",
     }
-    of_kind = {UNIGRAM: _unigram_model, BPE: _bpe_model, CHAR: _character_model}[model.kind]
+    build_model = {UNIGRAM: _unigram_model, BPE: _bpe_model, CHAR: _character_model}[model.kind]
     return {
         "version": "1.0",
         "truncation": None,
@@ -126,7 +126,7 @@ def build_tokenizer_json(
         "pre_tokenizer": _pre_tokenizer(model, space),
         "post_processor": None,
         "decoder": {"type": "Sequence", "decoders": _decoder_steps(model, space)},
-        "model": of_kind(model, pieces, names, unknown),
+        "model": build_model(model, pieces, names, unknown),
     }
 
 
@@ -184,16 +184,16 @@ def _unigram_model(model: SentencePieceModel, pieces: list[str], names: list[str
 
 
 def _bpe_model(model: SentencePieceModel, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
-    made = _character_model(model, pieces, names, unknown)
-    return {**made, "merges": [list(cut) for cut in _merges(model, {*names})]}
+    character_model = _character_model(model, pieces, names, unknown)
+    return {**character_model, "merges": [list(cut) for cut in _merges(model, {*names})]}
 
 
 def _character_model(model: SentencePieceModel, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
     """Byte-pair encoding without a merge: symbols that a user defined are whole all the same."""
-    nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
+    absent_settings = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
     return {
         "type": "BPE",
-        **dict.fromkeys(nothing),
+        **dict.fromkeys(absent_settings),
         "unk_token": unknown,
         "fuse_unk": True,
         "byte_fallback": model.byte_fallback,
@@ -205,12 +205,12 @@ def _character_model(model: SentencePieceModel, pieces: list[str], names: list[s
 
 def _merges(model: SentencePieceModel, names: Set[str]) -> list[tuple[str, str]]:
     """All ways to make a piece of two others, the piece of the highest score first."""
-    there = model.scores.keys() & names
+    known_pieces = model.scores.keys() & names
     cuts = (
-        (piece[:place], piece[place:])
-        for piece in there
-        for place in range(1, len(piece))
-        if piece[:place] in there and piece[place:] in there
+        (piece[:position], piece[position:])
+        for piece in known_pieces
+        for position in range(1, len(piece))
+        if piece[:position] in known_pieces and piece[position:] in known_pieces
     )
     merges = list(islice(cuts, MAX_MERGES + 1))
     if len(merges) > MAX_MERGES:
@@ -235,48 +235,49 @@ def add_unnumbered_model_pieces(document: dict[str, Any], model: SentencePieceMo
 
     document: of `build_tokenizer_json`, with a name for each id of the model.
     """
-    numbered = {*document_pieces(document).values()}
-    scores = {piece: score for piece, score in model.scores.items() if piece not in numbered}
+    numbered_pieces = {*document_pieces(document).values()}
+    scores = {piece: score for piece, score in model.scores.items() if piece not in numbered_pieces}
     return append_pieces_read_as_unk(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
 
 
-def have_same_ids(one: Tokenizer, other: Tokenizer) -> bool:
+def have_same_ids(first: Tokenizer, second: Tokenizer) -> bool:
     """Whether each id is the same piece in both, though they may split texts differently, as Marian's two do."""
-    if one is other or one.vocab_size != other.vocab_size:
-        return one is other
-    numbers = range(one.vocab_size)
+    if first is second or first.vocab_size != second.vocab_size:
+        return first is second
+    numbers = range(first.vocab_size)
     return all(
-        one.piece(each).removeprefix(FILLER_PREFIX) == other.piece(each).removeprefix(FILLER_PREFIX) for each in numbers
+        first.piece(number).removeprefix(FILLER_PREFIX) == second.piece(number).removeprefix(FILLER_PREFIX)
+        for number in numbers
     )
 
 
 def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """The fields of a message: number, and an integer or bytes."""
-    at = 0
-    while at < len(data):
-        key, at = _read_varint(data, at)
+    offset = 0
+    while offset < len(data):
+        key, offset = _read_varint(data, offset)
         number, wire = key >> 3, key & 7
         if wire == 0:
-            value, at = _read_varint(data, at)
+            value, offset = _read_varint(data, offset)
             yield number, value
             continue
         if wire == 2:
-            size, at = _read_varint(data, at)
+            size, offset = _read_varint(data, offset)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         else:
             raise ValueError("is no SentencePiece model")
-        if at + size > len(data):
+        if offset + size > len(data):
             raise ValueError("is no SentencePiece model: it ends too soon")
-        yield number, data[at : at + size]
-        at += size
+        yield number, data[offset : offset + size]
+        offset += size
 
 
 def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
     value = 0
-    for place in range(MAX_VARINT_BYTES):
-        byte = data[offset + place]
-        value |= (byte & 127) << 7 * place
+    for index in range(MAX_VARINT_BYTES):
+        byte = data[offset + index]
+        value |= (byte & 127) << 7 * index
         if not byte & 128:
-            return value, offset + place + 1
+            return value, offset + index + 1
     raise ValueError("is no SentencePiece model: an integer has more than 64 bits")

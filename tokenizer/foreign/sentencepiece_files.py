@@ -42,11 +42,13 @@ def build_sentencepiece_model(tokenizer: Tokenizer) -> bytes:
     pieces += b"".join(_encode_field(1, _encode_piece(name, score, NORMAL)) for name, score in _piece_scores(document))
     space, charsmap = _find_metaspace_step(document), _charsmap(document)
     assert space is not None
-    before = (_encode_field(2, charsmap) if charsmap else b"") + _encode_varint_field(
+    normalizer_fields = (_encode_field(2, charsmap) if charsmap else b"") + _encode_varint_field(
         3, space["prepend_scheme"] == "always"
     )
     return (
-        pieces + _encode_field(2, _encode_varint_field(3, kind)) + _encode_field(3, before + _encode_varint_field(4, 1))
+        pieces
+        + _encode_field(2, _encode_varint_field(3, kind))
+        + _encode_field(3, normalizer_fields + _encode_varint_field(4, 1))
     )
 
 
@@ -61,8 +63,8 @@ def _piece_scores(document: TokenizerJson) -> Iterator[tuple[str, float]]:
     if isinstance(model["vocab"], list):
         scores = dict(model["vocab"])
     else:
-        made = dict.fromkeys("".join(merge) for merge in model["merges"])
-        scores = {name: -float(place) for place, name in enumerate(made)}
+        merged_pieces = dict.fromkeys("".join(merge) for merge in model["merges"])
+        scores = {name: -float(rank) for rank, name in enumerate(merged_pieces)}
     low = min(scores.values(), default=0.0) - 1
     yield from ((name, scores.get(name, low)) for name in names)
 
@@ -92,8 +94,8 @@ def _encode_varint_field(field_number: int, value: int) -> bytes:
 
 
 def _encode_varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])

@@ -43,10 +43,10 @@ def total_expansion_factor(steps: Sequence[Mapping[str, Any]]) -> float:
 
     A Unicode form counts once, however often it is applied: what it has made it leaves as it is.
     """
-    simple = list(_flatten_steps(steps))
-    forms = {str(step.get("type")) for step in simple} & MAX_EXPANSION_BY_STEP.keys()
+    flat_steps = list(_flatten_steps(steps))
+    forms = {str(step.get("type")) for step in flat_steps} & MAX_EXPANSION_BY_STEP.keys()
     return float(
-        prod(MAX_EXPANSION_BY_STEP[form] for form in forms) * prod(_max_expansion_factor(step) for step in simple)
+        prod(MAX_EXPANSION_BY_STEP[form] for form in forms) * prod(_max_expansion_factor(step) for step in flat_steps)
     )
 
 
@@ -81,27 +81,27 @@ def has_nested_quantifier(pattern: str) -> bool:
 
     Such a pattern may try every way to divide a text, whose number doubles with each character.
     """
-    varies, before, place = [False], False, 0  # of each open group, and of the group just closed
-    while (part := _PATTERN_PART.search(pattern, place)) is not None:
-        before = before and part.start() == place
-        text, place = part.group(), part.end()
+    varies, varies_before, position = [False], False, 0  # of each open group, and of the group just closed
+    while (part := _PATTERN_PART.search(pattern, position)) is not None:
+        varies_before = varies_before and part.start() == position
+        text, position = part.group(), part.end()
         if text.startswith(("\\g", "\\k")):
             return True
         if text == "[":
-            place, before = _character_class_end(pattern, place), False
+            position, varies_before = _character_class_end(pattern, position), False
         elif text == "(":
             varies.append(False)
         elif text == ")" and len(varies) > 1:
-            before = varies.pop()
-            varies[-1] |= before
+            varies_before = varies.pop()
+            varies[-1] |= varies_before
             continue
         elif text == "|":
             varies[-1] |= len(varies) > 1
         elif text in "*+" or (text[0] == "{" and _is_unbounded(part)):
-            if before:
+            if varies_before:
                 return True
             varies[-1] = True
-        before = False
+        varies_before = False
     return False
 
 
@@ -114,9 +114,9 @@ def _character_class_end(pattern: str, index: int) -> int:
     """The index at which a class of characters ends, which may hold others."""
     depth = 1
     while depth and index < len(pattern):
-        skipped = 2 if pattern[index] == "\\" else 1
+        num_skipped = 2 if pattern[index] == "\\" else 1
         depth += {"[": 1, "]": -1}.get(pattern[index], 0)
-        index += skipped
+        index += num_skipped
     return index
 
 

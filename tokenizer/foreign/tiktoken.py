@@ -56,7 +56,7 @@ PATTERN_BY_SIZE = {
 
 def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
     """The rank of each piece. Raises ValueError, which names the line, where one has none, or one that was there."""
-    found: dict[bytes, int] = {}
+    rank_by_piece: dict[bytes, int] = {}
     ranks: set[int] = set()
     size = 0
     for number, line in enumerate(lines, 1):
@@ -70,19 +70,19 @@ def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
         if match is None or not 0 < len(piece) <= MAX_PIECE_BYTES:
             raise ValueError(f"line {number} is not a piece in base64 and its rank")
         rank, size = int(match[2]), size + len(piece)
-        if piece in found or rank in ranks:
+        if piece in rank_by_piece or rank in ranks:
             raise ValueError(f"line {number} has a piece or a rank of a line before it again")
         if size > MAX_BYTES:
             raise ValueError(f"its pieces have more than {MAX_BYTES:,} bytes")
-        found[piece] = rank
+        rank_by_piece[piece] = rank
         ranks.add(rank)
-    return _check_has_all_bytes(found)
+    return _check_has_all_bytes(rank_by_piece)
 
 
-def _check_has_all_bytes(found: dict[bytes, int]) -> dict[bytes, int]:
-    if missing := [byte for byte in range(256) if bytes([byte]) not in found]:
+def _check_has_all_bytes(ranks: dict[bytes, int]) -> dict[bytes, int]:
+    if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
         raise ValueError(f"it has no piece for the byte {missing[0]}, so that there are texts that it cannot spell")
-    return found
+    return ranks
 
 
 def is_tekken(document: Mapping[str, Any]) -> bool:
@@ -100,17 +100,21 @@ def build_tekken_json(document: Mapping[str, Any]) -> dict[str, Any]:
     num_control, size = int(config["default_num_special_tokens"]), int(config["default_vocab_size"])
     entries = document["vocab"][: max(size - num_control, 0)]
     lines = [f"{entry['token_bytes']} {int(entry['rank'])}" for entry in entries]
-    made = build_tiktoken_json(
+    tokenizer_json = build_tiktoken_json(
         {piece: num_control + rank for piece, rank in read_ranks(lines).items()}, config["pattern"]
     )
-    named = document.get("special_tokens") or [{"rank": rank, "token_str": name} for name, rank in TEKKEN_TOKENS]
-    control = {int(each["rank"]): str(each["token_str"]) for each in named}
+    special_tokens = document.get("special_tokens") or [
+        {"rank": rank, "token_str": name} for name, rank in TEKKEN_TOKENS
+    ]
+    control = {int(each["rank"]): str(each["token_str"]) for each in special_tokens}
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    vocab = made["model"]["vocab"]
-    taken = {*vocab.values()}
-    added = {rank: name for rank, name in control.items() if rank not in taken and name not in vocab}
-    made["added_tokens"] = [{"id": rank, "content": name, **plain} for rank, name in sorted(added.items())]
-    return made
+    vocab = tokenizer_json["model"]["vocab"]
+    used_ids = {*vocab.values()}
+    added_tokens = {rank: name for rank, name in control.items() if rank not in used_ids and name not in vocab}
+    tokenizer_json["added_tokens"] = [
+        {"id": rank, "content": name, **plain} for rank, name in sorted(added_tokens.items())
+    ]
+    return tokenizer_json
 
 
 def choose_pattern(num_ranks: int, encoding: str | None) -> str:
@@ -134,19 +138,19 @@ def choose_pattern(num_ranks: int, encoding: str | None) -> str:
 
 def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, Any]:
     """tokenizer.json of a rank file. Raises ValueError if there are too many ways to make a piece of others."""
-    spelled = byte_level_alphabet()
-    names = {piece: "".join(spelled[byte] for byte in piece) for piece in ranks}
+    alphabet = byte_level_alphabet()
+    names = {piece: "".join(alphabet[byte] for byte in piece) for piece in ranks}
     merges: list[list[str]] = []
     for piece in sorted(ranks, key=ranks.__getitem__):
-        cuts = [(piece[:place], piece[place:]) for place in range(1, len(piece))]
-        there = [cut for cut in cuts if cut[0] in ranks and cut[1] in ranks]
-        there.sort(key=lambda cut: (ranks[cut[0]], ranks[cut[1]]))
-        merges += ([names[left], names[right]] for left, right in there)
+        cuts = [(piece[:position], piece[position:]) for position in range(1, len(piece))]
+        valid_cuts = [cut for cut in cuts if cut[0] in ranks and cut[1] in ranks]
+        valid_cuts.sort(key=lambda cut: (ranks[cut[0]], ranks[cut[1]]))
+        merges += ([names[left], names[right]] for left, right in valid_cuts)
         if len(merges) > MAX_MERGES:
             raise ValueError(f"it has more than {MAX_MERGES:,} ways to make a piece of two others")
     split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    nothing = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
+    absent_settings = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
     return {
         **dict.fromkeys(("truncation", "padding", "normalizer", "post_processor")),
         "version": "1.0",
@@ -155,7 +159,7 @@ def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, A
         "decoder": {**step, "use_regex": True},
         "model": {
             "type": "BPE",
-            **dict.fromkeys(nothing),
+            **dict.fromkeys(absent_settings),
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": True,

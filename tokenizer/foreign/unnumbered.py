@@ -34,7 +34,7 @@ def append_pieces_read_as_unk(
     else:
         model["vocab"] = {
             **model["vocab"],
-            **{name: size + place for place, name in enumerate((UNNUMBERED_PREFIX, *scores))},
+            **{name: size + index for index, name in enumerate((UNNUMBERED_PREFIX, *scores))},
         }
         model["merges"] = [list(merge) for merge in merges]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -44,8 +44,8 @@ def append_pieces_read_as_unk(
 
 def num_ids(backend: tokenizers.Tokenizer) -> int:
     """How many pieces have an id of the model: all of them, or those before `<unnumbered>`."""
-    added = backend.get_added_tokens_decoder().items()
-    marks = [number for number, token in added if token.special and token.content == UNNUMBERED_PREFIX]
+    added_tokens = backend.get_added_tokens_decoder().items()
+    marks = [number for number, token in added_tokens if token.special and token.content == UNNUMBERED_PREFIX]
     return min(marks, default=backend.get_vocab_size())
 
 

@@ -26,9 +26,9 @@ def wrap_in_tokenizer_json(model: Mapping[str, Any], tokenizer_config: Mapping[s
     control = dict.fromkeys(
         tokenizer_config[key] for key in (*CONTROL_KEYS, "bos_token", "eos_token") if tokenizer_config.get(key) in vocab
     )
-    added = [{"id": vocab[piece], "content": piece, **plain} for piece in control]
-    nothing: dict[str, Any] = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor"))
-    return {**nothing, "version": "1.0", "model": model, "added_tokens": added}
+    added_tokens = [{"id": vocab[piece], "content": piece, **plain} for piece in control]
+    absent_parts: dict[str, Any] = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor"))
+    return {**absent_parts, "version": "1.0", "model": model, "added_tokens": added_tokens}
 
 
 def bert_components(tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,14 +30,15 @@ def append_pieces(
     which follows what an unknown letter costs.
     """
     model, names = dict(document["model"]), document_pieces(document)
-    called = [names[number] for number in range(len(names))]
+    piece_names = [names[number] for number in range(len(names))]
     if isinstance(model["vocab"], list):
-        known = model["vocab"]
-        low = min(score for _, score in known)
-        added = [[name, low] for name in called[len(known) :]]  # control tokens, which keep their ids if named here
-        model["vocab"] = [*known, *added, *([name, max(score, low)] for name, score in pieces.items())]
+        old_vocab = model["vocab"]
+        low = min(score for _, score in old_vocab)
+        # control tokens, which keep their ids if named here
+        added = [[name, low] for name in piece_names[len(old_vocab) :]]
+        model["vocab"] = [*old_vocab, *added, *([name, max(score, low)] for name, score in pieces.items())]
     else:
-        model["vocab"] = {name: number for number, name in enumerate([*called, *pieces])}
+        model["vocab"] = {name: number for number, name in enumerate([*piece_names, *pieces])}
     if merges:
         model["merges"] = [*model["merges"], *map(list, merges)]
     return {**document, "model": model}
@@ -48,14 +49,18 @@ def control_token_spellable_in_text(document: TokenizerJson) -> str | None:
 
     Byte-pair encoding makes pieces by merges alone; other models look for whole pieces in what a text is split into.
     """
-    model, whole = document["model"], tokenizers.Tokenizer.from_str(json.dumps(document))
+    model, backend = document["model"], tokenizers.Tokenizer.from_str(json.dumps(document))
     if model["type"] not in MODELS_WITHOUT_MERGES and not model.get("ignore_merges"):
         return None
-    inside = model["type"] in ("Unigram", "WordPiece")
+    can_match_inside = model["type"] in ("Unigram", "WordPiece")
     for token in document["added_tokens"]:
         name = token["content"]
-        split = [name] if whole.pre_tokenizer is None else [w for w, _ in whole.pre_tokenizer.pre_tokenize_str(name)]
-        if token["id"] >= len(model["vocab"]) and any(name in word if inside else name == word for word in split):
+        split = (
+            [name] if backend.pre_tokenizer is None else [w for w, _ in backend.pre_tokenizer.pre_tokenize_str(name)]
+        )
+        if token["id"] >= len(model["vocab"]) and any(
+            name in word if can_match_inside else name == word for word in split
+        ):
             return str(name)
     return None
 
@@ -64,21 +69,23 @@ def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
     """Whether a tokenizer is the old one with more pieces behind its own, which alone may be made of new merges."""
     if isinstance(old, CodePoints) or isinstance(new, CodePoints) or new.vocab_size <= old.vocab_size:
         return False
-    ours, theirs = new.document, old.document
-    names = document_pieces(theirs)
+    new_document, old_document = new.document, old.document
+    names = document_pieces(old_document)
     if any(new.piece(number) != names[number] for number in range(old.vocab_size)):
         return False
-    (mine, added), (own, control) = (_split_settings_and_control_tokens(each) for each in (ours, theirs))
-    vocab, known = ours["model"]["vocab"], theirs["model"]["vocab"]
-    scored = isinstance(known, list)
-    merges, first = ours["model"].get("merges", []), theirs["model"].get("merges", [])
-    made = {left + right for left, right in merges[len(first) :]}
+    (new_settings, new_control), (old_settings, old_control) = (
+        _split_settings_and_control_tokens(each) for each in (new_document, old_document)
+    )
+    new_vocab, old_vocab = new_document["model"]["vocab"], old_document["model"]["vocab"]
+    has_scores = isinstance(old_vocab, list)
+    new_merges, old_merges = new_document["model"].get("merges", []), old_document["model"].get("merges", [])
+    merged_pieces = {left + right for left, right in new_merges[len(old_merges) :]}
     return (
-        mine == own
-        and control.items() <= added.items()
-        and merges[: len(first)] == first
-        and made.isdisjoint(names.values())
-        and (not scored or vocab[: len(known)] == known)
+        new_settings == old_settings
+        and old_control.items() <= new_control.items()
+        and new_merges[: len(old_merges)] == old_merges
+        and merged_pieces.isdisjoint(names.values())
+        and (not has_scores or new_vocab[: len(old_vocab)] == old_vocab)
     )
 
 
@@ -92,29 +99,29 @@ def _split_settings_and_control_tokens(document: TokenizerJson) -> tuple[Tokeniz
 def segment_new_pieces_by_old(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
     """By new piece, in the order of their ids, the ids of the pieces that the old tokenizer has in its place."""
     document = old.document
-    whole = tokenizers.Tokenizer.from_str(json.dumps(document))
+    backend = tokenizers.Tokenizer.from_str(json.dumps(document))
     control = {each["content"] for each in new.document["added_tokens"]}
-    found = []
+    segmentations = []
     for number in range(old.vocab_size, new.vocab_size):
         piece = new.piece(number)
         if piece in control:  # a language: the others; or what it is to the old tokenizer, a text
-            found.append(([] if piece in new.tags else [*old.languages.values()]) or old.encode(piece))
-        elif isinstance(whole.model, WordPiece):
-            found.append(_segment_longest_match(piece, document["model"]["vocab"]))
+            segmentations.append(([] if piece in new.tags else [*old.languages.values()]) or old.encode(piece))
+        elif isinstance(backend.model, WordPiece):
+            segmentations.append(_segment_longest_match(piece, document["model"]["vocab"]))
         else:  # beneath what is done to texts, for a piece need not begin one
-            found.append([token.id for token in whole.model.tokenize(piece)])
-    return [ids or [UNK_ID] for ids in found]
+            segmentations.append([token.id for token in backend.model.tokenize(piece)])
+    return [ids or [UNK_ID] for ids in segmentations]
 
 
 def _segment_longest_match(piece: str, vocab: Mapping[str, int]) -> list[int]:
     """The longest pieces, from the left, that spell a piece of WordPiece, which may continue a word; none, if a letter
     of it is unknown."""
     mark = CONTINUATION_PREFIX if piece.startswith(CONTINUATION_PREFIX) else ""
-    rest, found = piece.removeprefix(mark), []
+    rest, ids = piece.removeprefix(mark), []
     while rest:
         size = next((size for size in range(len(rest), 0, -1) if mark + rest[:size] in vocab), None)
         if size is None:
             return []
-        found.append(vocab[mark + rest[:size]])
+        ids.append(vocab[mark + rest[:size]])
         rest, mark = rest[size:], CONTINUATION_PREFIX
-    return found
+    return ids

@@ -53,9 +53,9 @@ class GrowthTrainer:
         """The tokenizer with its new pieces, of which there are `num_new`; there may be none."""
         words = {word: times for word, times in self._words.items() if not {*word} & {"\t", "\n"}}  # see `learn`
         grow = GROWERS[self._document["model"]["type"]]
-        grown = Tokenizer.from_json(json.dumps(grow(self._document, words, self.count, self._min_frequency)))
-        self.num_new = grown.vocab_size - self.old.vocab_size
-        return grown.with_original_ids(self.old.original_ids)
+        tokenizer = Tokenizer.from_json(json.dumps(grow(self._document, words, self.count, self._min_frequency)))
+        self.num_new = tokenizer.vocab_size - self.old.vocab_size
+        return tokenizer.with_original_ids(self.old.original_ids)
 
 
 def growth_problem(old: Tokenizer) -> str | None:

@@ -27,18 +27,19 @@ def count_ratio(counts: PieceCounts, pair: Pair) -> float:
 def likelihood_gain(counts: PieceCounts, pair: Pair) -> float:
     """Return the gain of the text's log L by a join, in nats: the exact difference of log L after and before it."""
     left, right = pair
-    union, places = counts.union(left, right), counts.num_merges(pair)
-    falls = {left: 2 * places} if left == right else {left: places, right: places}
-    rise = places - falls.pop(union, 0)  # "##" and "##a" make "##a", which also continues words: it stays as frequent
+    union, num_merges = counts.union(left, right), counts.num_merges(pair)
+    falls = {left: 2 * num_merges} if left == right else {left: num_merges, right: num_merges}
+    # "##" and "##a" make "##a", which also continues words: it stays as frequent
+    rise = num_merges - falls.pop(union, 0)
     gains = [_log_likelihood_drop(counts.pieces.get(union, 0) + rise, rise)] if rise else []
     losses = [_log_likelihood_drop(counts.pieces[piece], fall) for piece, fall in falls.items()]
-    return fsum([*gains, *(-loss for loss in losses), _log_likelihood_drop(counts.num_pieces, places)])
+    return fsum([*gains, *(-loss for loss in losses), _log_likelihood_drop(counts.num_pieces, num_merges)])
 
 
 def _log_likelihood_drop(count: int, decrease: int) -> float:
     """f(count) - f(count - fall), without the loss of digits that a difference of large numbers has."""
-    after = count - decrease
-    return decrease * log(count) - after * log1p(-decrease / count) if after else count * log(count)
+    new_count = count - decrease
+    return decrease * log(count) - new_count * log1p(-decrease / count) if new_count else count * log(count)
 
 
 def best_merges_by_ratio(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:

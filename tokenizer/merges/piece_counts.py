@@ -31,9 +31,10 @@ class PieceCounts:
         self._times = list(words.values())
         self.pieces: defaultdict[str, int] = defaultdict(int)
         self.pairs: defaultdict[Pair, int] = defaultdict(int)
-        self._where: defaultdict[Pair, set[int]] = defaultdict(set)  # numbers of words that have or had the pair
-        self._with: defaultdict[str, set[Pair]] = defaultdict(set)
-        self._makers: defaultdict[str, set[Pair]] = defaultdict(set)  # pairs that make a piece
+        # numbers of the words that have or had a pair
+        self._word_ids_by_pair: defaultdict[Pair, set[int]] = defaultdict(set)
+        self._pairs_by_piece: defaultdict[str, set[Pair]] = defaultdict(set)
+        self._pairs_by_union: defaultdict[str, set[Pair]] = defaultdict(set)  # pairs that make a piece
         self._twins: dict[Pair, int] = {}  # joins of a piece with itself, where they were counted
         self.num_pieces = sum(len(pieces) * times for pieces, times in words.items())
         for number, word in enumerate(self._words):
@@ -49,25 +50,31 @@ class PieceCounts:
             return self.pairs.get(pair, 0)
         if pair not in self._twins:
             self._twins[pair] = sum(
-                self._times[each] * _count_adjacent_repeats(self._words[each], left) for each in self._where[pair]
+                self._times[word_id] * _count_adjacent_repeats(self._words[word_id], left)
+                for word_id in self._word_ids_by_pair[pair]
             )
         return self._twins[pair]
 
     def join(self, left: str, right: str) -> set[Pair]:
         """Make one piece of the two wherever they are neighbors, from the left; the pairs whose score may change."""
         new = self.union(left, right)
-        for number in self._where.pop((left, right)):
-            word, times, place = self._words[number], self._times[number], 0
-            while left in word[place:-1]:
-                place = word.index(left, place)
-                if word[place + 1] == right:
-                    self._merge_pair(place, new, number)
+        for number in self._word_ids_by_pair.pop((left, right)):
+            word, times, index = self._words[number], self._times[number], 0
+            while left in word[index:-1]:
+                index = word.index(left, index)
+                if word[index + 1] == right:
+                    self._merge_pair(index, new, number)
                     self.pieces[left] -= times
                     self.pieces[right] -= times
                     self.pieces[new] += times
                     self.num_pieces -= times
-                place += 1
-        return self._with[left] | self._with[right] | self._with[new] | self._makers[new]
+                index += 1
+        return (
+            self._pairs_by_piece[left]
+            | self._pairs_by_piece[right]
+            | self._pairs_by_piece[new]
+            | self._pairs_by_union[new]
+        )
 
     def _merge_pair(self, index: int, new: str, word_id: int) -> None:
         word = self._words[word_id]
@@ -84,10 +91,10 @@ class PieceCounts:
     def _add_pair(self, left: str, right: str, word_id: int) -> None:
         pair = left, right
         self.pairs[pair] += self._times[word_id]
-        self._where[pair].add(word_id)
-        self._with[left].add(pair)
-        self._with[right].add(pair)
-        self._makers[self.union(left, right)].add(pair)
+        self._word_ids_by_pair[pair].add(word_id)
+        self._pairs_by_piece[left].add(pair)
+        self._pairs_by_piece[right].add(pair)
+        self._pairs_by_union[self.union(left, right)].add(pair)
         self._twins.pop(pair, None)
 
     def _remove_pair(self, left: str, right: str, word_id: int) -> None:
@@ -96,9 +103,9 @@ class PieceCounts:
         self._twins.pop(pair, None)
         if not self.pairs[pair]:
             del self.pairs[pair]
-            self._with[left].discard(pair)
-            self._with[right].discard(pair)
-            self._makers[self.union(left, right)].discard(pair)
+            self._pairs_by_piece[left].discard(pair)
+            self._pairs_by_piece[right].discard(pair)
+            self._pairs_by_union[self.union(left, right)].discard(pair)
 
 
 def _count_adjacent_repeats(word: Sequence[str], piece: str) -> int:
@@ -137,18 +144,18 @@ def best_merges(
         if counts.pairs.get(pair, 0) < min_frequency:
             del valid[pair]
             continue
-        if best != (now := heap_entry(pair)):
-            valid[pair] = now
-            heappush(heap, now)
+        if best != (entry := heap_entry(pair)):
+            valid[pair] = entry
+            heappush(heap, entry)
             continue
         if -best[0] < min_score:
             return
         del valid[pair]
         yield pair
         for changed in counts.join(*pair):
-            if counts.pairs[changed] >= min_frequency and valid.get(changed) != (now := heap_entry(changed)):
-                valid[changed] = now
-                heappush(heap, now)
+            if counts.pairs[changed] >= min_frequency and valid.get(changed) != (entry := heap_entry(changed)):
+                valid[changed] = entry
+                heappush(heap, entry)
         if len(heap) > 4 * len(valid) + 1000:
             heap = list(valid.values())
             heapify(heap)

@@ -48,7 +48,7 @@ def export(
 
         card = ModelCard(tuple(language or ()), license, name or out.resolve().name, find_model_scores(folder))
     else:
-        given = {"--language": language, "--license": license, "--name": name}
-        reject_flags(given, f"is for a model card, which --to {to} does not write")
-    wanted = ExportOptions(card, quantize)
-    export_model(folder, to, out, command=command_line(), reporter=make_reporter(), options=wanted)
+        card_flags = {"--language": language, "--license": license, "--name": name}
+        reject_flags(card_flags, f"is for a model card, which --to {to} does not write")
+    options = ExportOptions(card, quantize)
+    export_model(folder, to, out, command=command_line(), reporter=make_reporter(), options=options)

@@ -30,8 +30,8 @@ def push(
     from tfm.cli.streams import print_data
     from tfm.pipeline.hub.push import push as push_model
 
-    pushed = push_model(run, to, revision=revision, private=private, languages=tuple(language or ()), license=license)
-    print_data(pushed.url)
+    result = push_model(run, to, revision=revision, private=private, languages=tuple(language or ()), license=license)
+    print_data(result.url)
 
 
 def pull(
@@ -44,5 +44,5 @@ def pull(
     from tfm.pipeline.hub.pull import pull as pull_model
 
     reporter = make_reporter()
-    made = pull_model(name, out, revision=revision, reporter=reporter)
-    reporter.line(f"model: {made.fingerprint}, fetched from {name} as {out / 'model'}")
+    manifest = pull_model(name, out, revision=revision, reporter=reporter)
+    reporter.line(f"model: {manifest.fingerprint}, fetched from {name} as {out / 'model'}")

@@ -85,8 +85,8 @@ def make(
     from tfm.pipeline.judging.making.texts import image_source_warning, read_systems
 
     systems = read_systems(runs or (), files, test=test, source=source, references=reference or ())
-    wanted = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
-    campaign = make_campaign(wanted, systems)
+    spec = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
+    campaign = make_campaign(spec, systems)
     write_campaign_folder(campaign, out)
     reporter = make_reporter()
     reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_workload_table(campaign))
@@ -96,8 +96,8 @@ def make(
 
 
 def _parse_system(text: str) -> tuple[str, Path]:
-    name, equals, file = text.partition("=")
-    if not (name.strip() and equals and file):
+    name, separator, file = text.partition("=")
+    if not (name.strip() and separator and file):
         raise typer.BadParameter(f"{text!r} is not NAME=FILE", param_hint="--system")
     return name.strip(), Path(file)
 

@@ -53,20 +53,22 @@ def score(
     )
     from tfm.pipeline.judging.recorded_metrics import read_recorded_metrics
 
-    asked = read_campaign(campaign)
-    references = campaign_references(asked) if reference is None else read_references(asked, reference)
+    loaded_campaign = read_campaign(campaign)
+    references = (
+        campaign_references(loaded_campaign) if reference is None else read_references(loaded_campaign, reference)
+    )
     config = EvaluationConfig(metrics=CORRELATED_METRICS, wordnet=None if wordnet is None else str(wordnet))
-    findings = analyze_answers(asked, read_answers(asked, files, partial=True), without or ())
+    findings = analyze_answers(loaded_campaign, read_answers(loaded_campaign, files, partial=True), without or ())
     recorded_metrics, notes = read_recorded_metrics(run or (), judged_texts(findings))
-    reporter, num = make_reporter(), len(recorded_metrics) + (len(config.metrics) if references else 0)
-    with reporter.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
+    reporter, num_metrics = make_reporter(), len(recorded_metrics) + (len(config.metrics) if references else 0)
+    with reporter.bar("metrics beside the judges", num_metrics, "metrics") if num_metrics else nullcontext() as bar:
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)
         findings = add_correlations(findings, references, config, recorded_metrics, on_done)
     if as_json:
         print_json(findings.as_json(), indent=2)
     else:
         out = make_reporter(tables_on_stdout=True)
-        for each in tables_of_findings(findings):
-            out.table(each.title, each.columns, each.rows)
+        for table in tables_of_findings(findings):
+            out.table(table.title, table.columns, table.rows)
     for note in (*findings.notes, *notes):
         reporter.warn(note)

@@ -69,14 +69,14 @@ def plan(
         corpus, *vocabularies = count_corpus_and_vocabularies(resolved, number)
         stale_data = stale_data_reason(resolved)
     if stale_data is not None:
-        planned = "the plan is that of the dataset on disk; `tfm tokenize` and `tfm preprocess` make it anew"
-        make_reporter().warn(f"{stale_data}: {planned}")
+        note = "the plan is that of the dataset on disk; `tfm tokenize` and `tfm preprocess` make it anew"
+        make_reporter().warn(f"{stale_data}: {note}")
     length = mean_reference_length(resolved) if devices is None else None
     measured = None
     if devices is None:
         measured = measure_short_training(recipe, sets or (), length, corpus.updates)
-    both = vocabularies[0], vocabularies[1]
-    run_plan = make_plan(resolved, corpus, both, devices, measured, price=price, stale_data=stale_data)
+    vocabulary_pair = vocabularies[0], vocabularies[1]
+    run_plan = make_plan(resolved, corpus, vocabulary_pair, devices, measured, price=price, stale_data=stale_data)
     if as_json:
         print_json(run_plan.as_json(), indent=1)
         return

@@ -97,24 +97,28 @@ def _cross_validate(
     from tfm.pipeline.recipes.cross_validation import FOLD_STAGES, load_folds, read_folds
     from tfm.pipeline.runtime.torchrun import rank_and_size
 
-    by_name = load_folds(files, folds, sets, flags, seeds)
-    every = [fold for each in by_name.values() for fold in each]
+    folds_by_name = load_folds(files, folds, sets, flags, seeds)
+    all_folds = [fold for folds_of_recipe in folds_by_name.values() for fold in folds_of_recipe]
     failed = _recipe_runner(cluster)(
-        every, keep_going=keep_going, command=command_line(), reporter=make_reporter(), only=FOLD_STAGES
+        all_folds, keep_going=keep_going, command=command_line(), reporter=make_reporter(), only=FOLD_STAGES
     )
-    whole = {name: each for name, each in by_name.items() if not failed.keys() & {fold.name for fold in each}}
+    complete_folds = {
+        name: folds_of_recipe
+        for name, folds_of_recipe in folds_by_name.items()
+        if not failed.keys() & {fold.name for fold in folds_of_recipe}
+    }
     if rank_and_size()[0] == 0:
-        fold_results = [read_folds(name, each) for name, each in whole.items()]
+        fold_results = [read_folds(name, each) for name, each in complete_folds.items()]
         if as_json:
-            print_json([to_jsonable(each.as_json()) for each in fold_results], indent=1)
+            print_json([to_jsonable(validation.as_json()) for validation in fold_results], indent=1)
         else:
-            for each in fold_results:
+            for validation in fold_results:
                 make_reporter(tables_on_stdout=True).table(
-                    f"{each.name}: validation of {folds} folds", *folds_table(each)
+                    f"{validation.name}: validation of {folds} folds", *folds_table(validation)
                 )
-        for each in fold_results:
-            _print_metric_definitions(each)
-    _raise_failures(failed, len(every))
+        for validation in fold_results:
+            _print_metric_definitions(validation)
+    _raise_failures(failed, len(all_folds))
 
 
 def folds_table(validation: "CrossValidation") -> tuple[list[str], list[list[str]]]:
@@ -142,7 +146,7 @@ def _print_metric_definitions(validation: "CrossValidation") -> None:
     from tfm.cli.console import make_reporter
 
     for name in validation.figures:
-        if (why := validation.no_mean_reason(name)) is not None:
-            make_reporter().warn(f"{validation.name}: {why}")
+        if (reason := validation.no_mean_reason(name)) is not None:
+            make_reporter().warn(f"{validation.name}: {reason}")
         elif (signature := validation.signature(name)) is not None:
             make_reporter().line(f"  {name}: {signature}")

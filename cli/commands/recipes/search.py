@@ -82,19 +82,21 @@ def search(
     from tfm.cli.console import make_reporter
 
     reporter = make_reporter(tables_on_stdout=not as_json)
-    opened = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
+    search_run = open_search(file, sets or (), storage, folds=folds, create=not (report or final))
     if not report and not final:
-        _run_trials(opened, SearchArguments(file, sets or (), storage, folds), cluster, workers, reporter)
+        _run_trials(search_run, SearchArguments(file, sets or (), storage, folds), cluster, workers, reporter)
     if final:
-        train_best(opened, command_line(), reporter, allow_rescoring=again)
-    results = publish_results(opened, command_line(), reporter)
+        train_best(search_run, command_line(), reporter, allow_rescoring=again)
+    results = publish_results(search_run, command_line(), reporter)
     if as_json:
         print_json(results.as_json(), indent=1)
     else:
-        columns, rows = trials_table(results, list(opened.config.space))
-        num = len(results.trials)
+        columns, rows = trials_table(results, list(search_run.config.space))
+        count = len(results.trials)
         reporter.table(
-            f"{opened.config.name}: {format_count(num, 'trial')}, the best {describe_trials_shown(num)}", columns, rows
+            f"{search_run.config.name}: {format_count(count, 'trial')}, the best {describe_trials_shown(count)}",
+            columns,
+            rows,
         )
 
 
@@ -111,14 +113,14 @@ def _check_flags(*, report: bool, final: bool, again: bool, workers: int | None,
 
 
 def _run_trials(
-    opened: "Search", arguments: "SearchArguments", cluster: str | None, workers: int | None, reporter: "Reporter"
+    search_run: "Search", arguments: "SearchArguments", cluster: str | None, workers: int | None, reporter: "Reporter"
 ) -> None:
     """Run trials in this process, in several, or on a cluster, until the search ends."""
     from tfm.pipeline.tuning.worker import WorkerJob, run_worker, run_workers, run_workers_on_cluster
 
-    job = WorkerJob(opened.trials, opened.base, opened.sets, command_line(), reporter)
-    if opened.config.method == "grid":
-        reporter.line(f"grid: {format_count(len(opened.trials.all_trials()), 'configuration')}")
+    job = WorkerJob(search_run.trials, search_run.base, search_run.sets, command_line(), reporter)
+    if search_run.config.method == "grid":
+        reporter.line(f"grid: {format_count(len(search_run.trials.all_trials()), 'configuration')}")
     if cluster is not None:
         run_workers_on_cluster(job, arguments, cluster, workers)
     elif workers is not None and workers > 1:
@@ -131,15 +133,15 @@ def _run_trials(
 
 def _worker_arguments(arguments: list[str]) -> list[str]:
     """Return the same command for one worker, which has the storage from the environment: `ps` shows the arguments."""
-    kept, skip = [], False
-    for each in arguments:
-        if skip or each.startswith(("--workers=", "--storage=")):
+    worker_arguments, skip = [], False
+    for argument in arguments:
+        if skip or argument.startswith(("--workers=", "--storage=")):
             skip = False
-        elif each in ("--workers", "--storage"):
+        elif argument in ("--workers", "--storage"):
             skip = True
         else:
-            kept.append(each)
-    return kept
+            worker_arguments.append(argument)
+    return worker_arguments
 
 
 def describe_trials_shown(num_trials: int) -> str:
@@ -149,13 +151,15 @@ def describe_trials_shown(num_trials: int) -> str:
 
 def trials_table(results: "SearchResults", keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """The best trials, those without a figure last; keys: of the space, of which those that a trial has are shown."""
-    rest = [each for each in results.trials if each.value is None]
-    keys = [key for key in keys if any(key in each.configuration for each in results.trials)]
+    rest = [trial for trial in results.trials if trial.value is None]
+    keys = [key for key in keys if any(key in trial.configuration for trial in results.trials)]
     rows = []
-    for each in [*results.ranked, *rest][:MAX_TRIALS_SHOWN]:
-        settings = [each.configuration.get(key, "–") for key in keys]
-        shown = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in settings]
-        figure = "–" if each.value is None else f"{each.value:.4f}"
-        ended = f"{each.ended}: {each.reason}" if each.reason else each.ended
-        rows.append([str(each.number), figure, *shown, f"{each.updates:,}", f"{each.seconds:,.0f}", ended])
+    for trial in [*results.ranked, *rest][:MAX_TRIALS_SHOWN]:
+        settings = [trial.configuration.get(key, "–") for key in keys]
+        formatted_settings = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in settings]
+        figure = "–" if trial.value is None else f"{trial.value:.4f}"
+        outcome = f"{trial.ended}: {trial.reason}" if trial.reason else trial.ended
+        rows.append(
+            [str(trial.number), figure, *formatted_settings, f"{trial.updates:,}", f"{trial.seconds:,.0f}", outcome]
+        )
     return ["trial", results.metric, *keys, "updates", "seconds", "ended"], rows

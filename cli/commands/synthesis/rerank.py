@@ -77,8 +77,8 @@ def rerank(
     if (weights is None) == (tune is None):
         raise typer.BadParameter("give either --weights, or --tune to find them", param_hint="--weights")
     if tune is None:
-        given = {"--reference": reference, "--metric": metric, "--trials": trials, "--seed": seed}
-        reject_flags(given, "is for --tune")
+        tuning_flags = {"--reference": reference, "--metric": metric, "--trials": trials, "--seed": seed}
+        reject_flags(tuning_flags, "is for --tune")
     elif reference is None:
         raise typer.BadParameter("give the right translations, for --tune", param_hint="--reference")
     from tfm.data.lines import open_lines, stream_lines
@@ -89,11 +89,11 @@ def rerank(
     lines = stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file)
     lists = read_lists(lines, "stdin" if file == STDIN else str(file))
     if weights is not None:
-        used = read_weights(weights)
+        feature_weights = read_weights(weights)
         scorer = FeatureScorer.load(channel, language_model, device or "auto")
-        check_weights_fit_models(used, scorer.fingerprints, weights)
-        while some := list(islice(lists, N_BEST_LISTS_PER_BATCH)):
-            _print_reranked_lists(some, scorer.score(some), used, jsonl=jsonl)
+        check_weights_fit_models(feature_weights, scorer.fingerprints, weights)
+        while batch := list(islice(lists, N_BEST_LISTS_PER_BATCH)):
+            _print_reranked_lists(batch, scorer.score(batch), feature_weights, jsonl=jsonl)
         return
     assert tune is not None
     assert reference is not None
@@ -142,7 +142,7 @@ def _tune_feature_weights(
             features.append(scorer.score(batch))
             bar.advance(len(batch))
     table = np.concatenate(features)
-    tuned = tune_weights(
+    tuned_weights = tune_weights(
         table,
         n_best_lists,
         references,
@@ -152,10 +152,10 @@ def _tune_feature_weights(
         seed=seed,
         models=scorer.fingerprints,
     )
-    tuned.write(out)
+    tuned_weights.write(out)
     first_places, chosen_places = (
         choose_best(table[:, 0] * 0, n_best_lists),
-        choose_best(table @ np.array(tuned.values), n_best_lists),
+        choose_best(table @ np.array(tuned_weights.values), n_best_lists),
     )
     rows = [
         (
@@ -164,12 +164,15 @@ def _tune_feature_weights(
             f"{table[first_places, column].mean():.3f}",
             f"{table[chosen_places, column].mean():.3f}",
         )
-        for column, (name, weight) in enumerate(zip(FEATURE_NAMES, tuned.values, strict=True))
+        for column, (name, weight) in enumerate(zip(FEATURE_NAMES, tuned_weights.values, strict=True))
     ]
-    value, alone, before = (tuned.tuning[name] for name in ("value", "direct_alone", "first"))
-    title = f"{metric} {value:.2f} by these weights, {alone:.2f} by the direct model's alone, {before:.2f} as they came"
+    value, direct_value, first_value = (tuned_weights.tuning[name] for name in ("value", "direct_alone", "first"))
+    title = (
+        f"{metric} {value:.2f} by these weights, {direct_value:.2f} by the direct model's alone, "
+        f"{first_value:.2f} as they came"
+    )
     reporter.table(f"{title}; {num_trials:,} trials, seed {seed}", FEATURE_TABLE_COLUMNS, rows)
-    _print_reranked_lists(n_best_lists, table, tuned, jsonl=jsonl)
+    _print_reranked_lists(n_best_lists, table, tuned_weights, jsonl=jsonl)
 
 
 def _print_reranked_lists(
@@ -182,10 +185,10 @@ def _print_reranked_lists(
     from tfm.pipeline.reranking.weights import FEATURE_NAMES
 
     scores, begin = features @ np.array(weights.values), 0
-    for each in lists:
-        end = begin + len(each.translations)
+    for n_best_list in lists:
+        end = begin + len(n_best_list.translations)
         order = begin + np.argsort(-scores[begin:end], kind="stable")
-        ordered = NBestList(each.source, tuple(each.translations[row - begin] for row in order))
+        ordered = NBestList(n_best_list.source, tuple(n_best_list.translations[row - begin] for row in order))
         begin = end
         if not jsonl:
             print_data(ordered.translations[0].text)

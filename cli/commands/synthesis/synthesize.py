@@ -112,12 +112,16 @@ def synthesize(options: SynthesizeOptions) -> None:
         flags = {**options.recipe_flags, "training.device": options.device}
         run_recipe_stage("synthesize", options.recipe, options.sets, flags, options.out, cluster=options.cluster)
         return
-    first, *others = [resolve_model_folder(each) for each in require_flag(options.models or None, "MODEL")]
+    first, *other_models = [resolve_model_folder(each) for each in require_flag(options.models or None, "MODEL")]
     source, out = require_flag(options.source, "--source"), require_flag(options.out, "--out")
     from tfm.pipeline.synthesis.config import SynthesisConfig
 
     text = {"format": "text", "source": "none", "target": str(source)}
-    flags = {"synthesis.text": text, "synthesis.models": [str(each) for each in others] or None, **options.recipe_flags}
+    flags = {
+        "synthesis.text": text,
+        "synthesis.models": [str(each) for each in other_models] or None,
+        **options.recipe_flags,
+    }
     config = config_section(SynthesisConfig, options.sets, flags)
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.synthesize import synthesize as synthesize_stage

@@ -27,7 +27,7 @@ class BannedPieces:
 
     ngram: int | None
     """N-gram blocking: no n pieces in a row occur twice."""
-    before: Tensor
+    prompt: Tensor
     """(T',) the pieces before every hypothesis, such as a prompt."""
     contexts: Tensor
     """(P, L - 1) the phrases without their last pieces, to the right, WILDCARD to their left."""
@@ -35,7 +35,7 @@ class BannedPieces:
     """(P,) their last pieces."""
     after_words: Tensor
     """The pieces that AFTER_WORD_ID stands for."""
-    alike: Tensor
+    canonical_ids: Tensor
     """(V,) for each piece the first that stands for the same text, by which phrases are looked for; or none."""
 
     @classmethod
@@ -65,8 +65,10 @@ class BannedPieces:
         longest = max((len(phrase) for phrase in phrases), default=1)
         rows = [[*[WILDCARD] * (longest - len(phrase)), *phrase] for phrase in phrases]
         table = torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)
-        first, marks, same = (torch.tensor(each, dtype=torch.int64) for each in (prompt, after_words, canonical_ids))
-        return cls(ngram, first, _canonicalize_pieces(table[:, :-1], same), table[:, -1], marks, same)
+        first, marks, canonical = (
+            torch.tensor(each, dtype=torch.int64) for each in (prompt, after_words, canonical_ids)
+        )
+        return cls(ngram, first, _canonicalize_pieces(table[:, :-1], canonical), table[:, -1], marks, canonical)
 
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
         """Give -inf, in place, to every piece that would complete a ban.
@@ -76,10 +78,10 @@ class BannedPieces:
             num_pieces: (B,), on the CPU: the number of pieces so far.
             pieces: (B, W, T), the first `num_pieces` of which are there.
         """
-        device, num_before = pieces.device, len(self.before)
+        device, num_before = pieces.device, len(self.prompt)
         longest = int(num_pieces.max())
-        before = self.before.to(device).expand(*pieces.shape[:2], -1)
-        history = torch.cat([before, pieces[..., :longest]], 2)
+        prompt = self.prompt.to(device).expand(*pieces.shape[:2], -1)
+        history = torch.cat([prompt, pieces[..., :longest]], 2)
         lengths = num_pieces.to(device) + num_before
         if self.ngram is not None and history.shape[2] >= self.ngram:
             _ban_tokens(log_probs, *self._ngram_last_tokens(history, lengths, self.ngram))
@@ -89,24 +91,24 @@ class BannedPieces:
     def _ngram_last_tokens(self, history: Tensor, lengths: Tensor, ngram: int) -> tuple[Tensor, Tensor]:
         """The last piece of each n-gram there is (B, W, T - n + 1), and whether its others are the last pieces now."""
         windows = history.unfold(2, ngram, 1)
-        place = lengths.unsqueeze(1) - (ngram - 1) + torch.arange(ngram - 1, device=history.device)
-        last = history.gather(2, place.clamp(min=0).unsqueeze(1).expand(-1, history.shape[1], -1))
-        there = torch.arange(ngram - 1, history.shape[2], device=history.device) < lengths.unsqueeze(1)
-        return windows[..., -1], (windows[..., :-1] == last.unsqueeze(2)).all(-1) & there.unsqueeze(1)
+        positions = lengths.unsqueeze(1) - (ngram - 1) + torch.arange(ngram - 1, device=history.device)
+        last = history.gather(2, positions.clamp(min=0).unsqueeze(1).expand(-1, history.shape[1], -1))
+        is_within = torch.arange(ngram - 1, history.shape[2], device=history.device) < lengths.unsqueeze(1)
+        return windows[..., -1], (windows[..., :-1] == last.unsqueeze(2)).all(-1) & is_within.unsqueeze(1)
 
     def _phrase_last_tokens(self, history: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The last piece of each phrase (B, W, P), and whether its others are the last pieces now."""
         contexts, ends = self.contexts.to(history.device), self.ends.to(history.device)
         width = contexts.shape[1]
         history = history.masked_fill(history == EOS_ID, BOS_ID)  # in running text another line begins there
-        begun = F.pad(F.pad(history, (1, 0), value=BOS_ID), (width, 0), value=NO_MATCH)
-        there = torch.arange(begun.shape[2], device=history.device) < (lengths + width + 1).unsqueeze(1)
-        shown = there.unsqueeze(1) & (begun != NO_MATCH)
+        padded = F.pad(F.pad(history, (1, 0), value=BOS_ID), (width, 0), value=NO_MATCH)
+        is_within = torch.arange(padded.shape[2], device=history.device) < (lengths + width + 1).unsqueeze(1)
+        is_visible = is_within.unsqueeze(1) & (padded != NO_MATCH)
         if not (contexts == UNK_ID).any() and not (ends == UNK_ID).any():
-            shown &= begun != UNK_ID  # which is in no text
-        order = shown.to(torch.uint8).sort(dim=2, stable=True).indices[..., -width:] if width else begun[..., :0]
+            is_visible &= padded != UNK_ID  # which is in no text
+        order = is_visible.to(torch.uint8).sort(dim=2, stable=True).indices[..., -width:] if width else padded[..., :0]
         last = _canonicalize_pieces(
-            begun.where(shown, NO_MATCH).gather(2, order), self.alike.to(history.device)
+            padded.where(is_visible, NO_MATCH).gather(2, order), self.canonical_ids.to(history.device)
         ).unsqueeze(2)
         fits = (contexts == last) | (contexts == WILDCARD)
         if len(self.after_words):
@@ -129,7 +131,7 @@ class ConstraintProgress:
 
     lacking: Tensor
     """(B, Q) the number of pieces of forced phrases that are still missing."""
-    needed: Tensor
+    remaining: Tensor
     """(B, Q) the same, less those of the furthest one that are already there."""
     following: Tensor
     """(B, Q, C) the next piece of each phrase that is not complete, PAD for the others."""
@@ -156,15 +158,15 @@ class ForcedPhrases:
         cls, phrases: Sequence[Sequence[Pieces]], word_continuations: Sequence[int] = ()
     ) -> "ForcedPhrases | None":
         """Return the forced phrases of each sentence, each counted once; None if there are none."""
-        once = [list(dict.fromkeys(each)) for each in phrases]
-        most = max(map(len, once), default=0)
-        if not most:
+        distinct_phrases = [list(dict.fromkeys(sentence_phrases)) for sentence_phrases in phrases]
+        max_phrases = max(map(len, distinct_phrases), default=0)
+        if not max_phrases:
             return None
-        longest = max(len(phrase) for each in once for phrase in each)
-        table = torch.full((len(once), most, longest), WILDCARD)
-        lengths = torch.zeros(len(once), most, dtype=torch.int64)
-        for row, each in enumerate(once):
-            for column, phrase in enumerate(each):
+        longest = max(len(phrase) for sentence_phrases in distinct_phrases for phrase in sentence_phrases)
+        table = torch.full((len(distinct_phrases), max_phrases, longest), WILDCARD)
+        lengths = torch.zeros(len(distinct_phrases), max_phrases, dtype=torch.int64)
+        for row, sentence_phrases in enumerate(distinct_phrases):
+            for column, phrase in enumerate(sentence_phrases):
                 table[row, column, : len(phrase)] = torch.tensor(phrase)
                 lengths[row, column] = len(phrase)
         return cls(table, lengths, torch.tensor(word_continuations, dtype=torch.int64))
@@ -184,17 +186,17 @@ class ForcedPhrases:
         """
         device = pieces.device
         phrases, lengths = self.phrases.to(device), self.lengths.to(device)
-        history, read = pieces[..., : int(num_pieces.max())], num_pieces.to(device)
-        hits = self._phrase_start_mask(history, read, phrases, lengths)
-        unmet = ~hits.any(3)
-        place = (read.unsqueeze(1) - lengths).clamp(min=0)[:, None, :, None].expand(*hits.shape[:3], 1)
-        just_met = hits.gather(3, place).squeeze(3) & (hits.sum(3) == 1) & (lengths > 0).unsqueeze(1)
-        depths = self._matched_prefix_lengths(history, read, phrases, lengths).masked_fill(~unmet, 0)
-        lacking = (lengths.unsqueeze(1) * unmet).sum(2)
+        history, num_read = pieces[..., : int(num_pieces.max())], num_pieces.to(device)
+        hits = self._phrase_start_mask(history, num_read, phrases, lengths)
+        is_unmet = ~hits.any(3)
+        positions = (num_read.unsqueeze(1) - lengths).clamp(min=0)[:, None, :, None].expand(*hits.shape[:3], 1)
+        just_met = hits.gather(3, positions).squeeze(3) & (hits.sum(3) == 1) & (lengths > 0).unsqueeze(1)
+        depths = self._matched_prefix_lengths(history, num_read, phrases, lengths).masked_fill(~is_unmet, 0)
+        lacking = (lengths.unsqueeze(1) * is_unmet).sum(2)
         following = phrases.unsqueeze(1).expand(*depths.shape, -1).gather(3, depths.unsqueeze(3)).squeeze(3)
-        following = following.where(unmet, PAD_ID)
+        following = following.where(is_unmet, PAD_ID)
         # the first of those that are furthest, since max does not promise which of several it takes
-        order = torch.where(unmet, depths, -1).sort(dim=2, descending=True, stable=True).indices
+        order = torch.where(is_unmet, depths, -1).sort(dim=2, descending=True, stable=True).indices
         nearest = following.gather(2, order[..., :1]).squeeze(2)
         return ConstraintProgress(lacking, lacking - depths.amax(2), following, nearest, just_met.any(2))
 
@@ -203,20 +205,20 @@ class ForcedPhrases:
         """Return a mask (B, Q, C, T + 1) of the pieces at which each phrase begins."""
         width = phrases.shape[2]
         windows = F.pad(history, (0, width), value=NO_MATCH).unfold(2, width, 1).unsqueeze(2)
-        wanted = phrases[:, None, :, None]
+        expected = phrases[:, None, :, None]
         ends = torch.arange(windows.shape[3], device=num_read.device) + lengths.unsqueeze(2)  # (B, C, T + 1)
-        there = ends <= num_read[:, None, None]
-        return ((windows == wanted) | (wanted == WILDCARD)).all(-1) & there.unsqueeze(1)
+        is_within = ends <= num_read[:, None, None]
+        return ((windows == expected) | (expected == WILDCARD)).all(-1) & is_within.unsqueeze(1)
 
     @staticmethod
     def _matched_prefix_lengths(history: Tensor, num_read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
         """Return (B, Q, C) the number of first pieces of each phrase, not all, that are the last of a hypothesis."""
         width = phrases.shape[2]
         padded = F.pad(history, (width, 0), value=NO_MATCH)
-        place = num_read.unsqueeze(1) + torch.arange(width, device=num_read.device)
-        last = padded.gather(2, place.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)
+        positions = num_read.unsqueeze(1) + torch.arange(width, device=num_read.device)
+        last = padded.gather(2, positions.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)
         depths = torch.zeros(*history.shape[:2], phrases.shape[1], dtype=torch.int64, device=history.device)
         for depth in range(1, width):
-            same = (last[..., width - depth :] == phrases[:, None, :, :depth]).all(-1)
-            depths = torch.where(same & (depth < lengths).unsqueeze(1), depth, depths)
+            is_match = (last[..., width - depth :] == phrases[:, None, :, :depth]).all(-1)
+            depths = torch.where(is_match & (depth < lengths).unsqueeze(1), depth, depths)
         return depths

@@ -73,9 +73,10 @@ def check_phrases_fit(phrases: "PhraseConstraints", prefixes: Sequence[Sequence[
         prefixes: the ids that each hypothesis begins with; None: none.
         limit: the most pieces that the model reads.
     """
-    for row, each in enumerate(phrases.forced or ()):
-        wanted = sum(map(len, set(each))) + (len(prefixes[row]) if prefixes is not None else 0)
-        if wanted > limit:
+    for row, sentence_phrases in enumerate(phrases.forced or ()):
+        num_pieces = sum(map(len, set(sentence_phrases))) + (len(prefixes[row]) if prefixes is not None else 0)
+        if num_pieces > limit:
             raise DataError(
-                f"the forced words of a line have {format_count(wanted, 'piece')} and the model reads at most {limit}"
+                f"the forced words of a line have {format_count(num_pieces, 'piece')} and the model reads at "
+                f"most {limit}"
             )

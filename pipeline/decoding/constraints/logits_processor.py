@@ -68,13 +68,13 @@ class LogitsProcessor:
         forced = [()] * len(num_source_tokens) if forced is None else forced
         longest = []
         for num_tokens, prefix, phrases in zip(num_source_tokens, prefixes, forced, strict=True):
-            least = len(prefix) + sum(map(len, set(phrases)))
-            if least >= max_length:
-                given = "a prefix and forced phrases" if phrases else "a prefix"
-                raise ValueError(f"{given} of {least} pieces; the model reads at most {max_length - 1}")
+            num_required = len(prefix) + sum(map(len, set(phrases)))
+            if num_required >= max_length:
+                description = "a prefix and forced phrases" if phrases else "a prefix"
+                raise ValueError(f"{description} of {num_required} pieces; the model reads at most {max_length - 1}")
             if not {PAD_ID, BOS_ID, EOS_ID}.isdisjoint(prefix):
                 raise ValueError("a prefix contains a control token")
-            longest.append(max(max_pieces(num_tokens, config, max_length), least))
+            longest.append(max(max_pieces(num_tokens, config, max_length), num_required))
         limits = torch.tensor(longest, dtype=torch.int64)
         width = max((len(prefix) for prefix in prefixes), default=0)
         table = torch.tensor([[*prefix] + [-1] * (width - len(prefix)) for prefix in prefixes], dtype=torch.int64)
@@ -121,21 +121,21 @@ class LogitsProcessor:
             _force_token(log_probs, *self._prefix_tokens(num_pieces))
         if (early := num_pieces < self.shortest).any():
             rows = early.nonzero().squeeze(1).to(log_probs.device)
-            ends = log_probs[rows, :, EOS_ID]
+            eos_log_probs = log_probs[rows, :, EOS_ID]
             log_probs[rows, :, EOS_ID] = NEG_INF
             if self.bans is not None or self.forced is not None:  # what has nothing else left may end all the same
-                stuck = (log_probs[rows] == NEG_INF).all(2)
-                log_probs[rows, :, EOS_ID] = ends.where(stuck, NEG_INF)
-        if (late := num_pieces >= self.longest).any():
-            rows = late.nonzero().squeeze(1)
+                is_blocked = (log_probs[rows] == NEG_INF).all(2)
+                log_probs[rows, :, EOS_ID] = eos_log_probs.where(is_blocked, NEG_INF)
+        if (is_full := num_pieces >= self.longest).any():
+            rows = is_full.nonzero().squeeze(1)
             _force_token(log_probs, rows, torch.full_like(rows, EOS_ID))
 
     def _prefix_tokens(self, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
         """The sentences whose prefix is not complete, and its next piece."""
-        place = num_pieces.clamp(max=self.prefixes.size(1) - 1).unsqueeze(1)
-        prefix = self.prefixes.gather(1, place).squeeze(1)
-        within = (prefix >= 0) & (num_pieces < self.prefixes.size(1))
-        return within.nonzero().squeeze(1), prefix[within]
+        positions = num_pieces.clamp(max=self.prefixes.size(1) - 1).unsqueeze(1)
+        prefix = self.prefixes.gather(1, positions).squeeze(1)
+        is_incomplete = (prefix >= 0) & (num_pieces < self.prefixes.size(1))
+        return is_incomplete.nonzero().squeeze(1), prefix[is_incomplete]
 
     def _apply_history_rules(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
         """Apply forced phrases and bans; pieces (B, W, T).
@@ -143,26 +143,26 @@ class LogitsProcessor:
         No end while a phrase is lacking. If there is no more room than for the missing pieces, or nothing else is
         left, the next piece of the furthest phrase is due, whatever is banned; so is the next one of a prefix.
         """
-        due = torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
-        lacks, wanted = due, torch.full_like(due, PAD_ID, dtype=torch.int64)
+        is_due = torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
+        is_lacking, targets = is_due, torch.full_like(is_due, PAD_ID, dtype=torch.int64)
         if self.forced is not None:
-            standing = self.forced.progress(num_pieces, pieces)
-            room = (self.longest - num_pieces).to(due.device).unsqueeze(1)
-            lacks, wanted = standing.lacking > 0, standing.nearest
-            due = lacks & (standing.lacking >= room)
+            progress = self.forced.progress(num_pieces, pieces)
+            room = (self.longest - num_pieces).to(is_due.device).unsqueeze(1)
+            is_lacking, targets = progress.lacking > 0, progress.nearest
+            is_due = is_lacking & (progress.lacking >= room)
         if self.prefixes.size(1):
-            rows, tokens = (each.to(due.device) for each in self._prefix_tokens(num_pieces))
-            wanted[rows], due[rows] = tokens.unsqueeze(1), True
-        wanted = wanted.unsqueeze(2)
-        own = log_probs.gather(2, wanted)
+            rows, tokens = (each.to(is_due.device) for each in self._prefix_tokens(num_pieces))
+            targets[rows], is_due[rows] = tokens.unsqueeze(1), True
+        targets = targets.unsqueeze(2)
+        target_log_probs = log_probs.gather(2, targets)
         if self.bans is not None:
             self.bans.apply(log_probs, num_pieces, pieces)
         if self.forced is not None:
-            log_probs[..., EOS_ID].masked_fill_(lacks, NEG_INF)
-            self.forced.block_word_continuation(log_probs, standing)
-            due = due | (lacks & (log_probs == NEG_INF).all(2))
-        log_probs.masked_fill_(due.unsqueeze(2), NEG_INF)
-        log_probs.scatter_(2, wanted, own.where(due.unsqueeze(2), log_probs.gather(2, wanted)))
+            log_probs[..., EOS_ID].masked_fill_(is_lacking, NEG_INF)
+            self.forced.block_word_continuation(log_probs, progress)
+            is_due = is_due | (is_lacking & (log_probs == NEG_INF).all(2))
+        log_probs.masked_fill_(is_due.unsqueeze(2), NEG_INF)
+        log_probs.scatter_(2, targets, target_log_probs.where(is_due.unsqueeze(2), log_probs.gather(2, targets)))
 
 
 def _force_token(log_probs: Tensor, sentences: Tensor, tokens: Tensor) -> None:
@@ -170,6 +170,6 @@ def _force_token(log_probs: Tensor, sentences: Tensor, tokens: Tensor) -> None:
     if not len(sentences):
         return
     sentences, tokens = sentences.to(log_probs.device), tokens.to(log_probs.device)
-    kept = log_probs[sentences, :, tokens]
+    token_log_probs = log_probs[sentences, :, tokens]
     log_probs[sentences] = NEG_INF
-    log_probs[sentences, :, tokens] = kept
+    log_probs[sentences, :, tokens] = token_log_probs

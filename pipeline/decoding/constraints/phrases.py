@@ -37,20 +37,21 @@ class PhraseConstraints:
     """Forbidden and forced phrases.
 
     forbidden: in no sentence. forced: of each sentence; None: of none. continuing: pieces that go on with the word
-    before them. before: pieces that precede each hypothesis, as a prompt does, where forbidden ones are looked for too.
-    after_words: those that AFTER_WORD_ID stands for in forbidden ones. alike: for each piece the first of its text.
+    before them. prompt: pieces that precede each hypothesis, as a prompt does, where forbidden ones are looked for too.
+    after_words: those that AFTER_WORD_ID stands for in forbidden ones. canonical_ids: for each piece the first of
+    its text.
     """
 
     forbidden: Sequence[Pieces] = ()
     forced: Sequence[Sequence[Pieces]] | None = None
     continuing: Sequence[int] = ()
-    before: Sequence[int] = ()
+    prompt: Sequence[int] = ()
     after_words: Sequence[int] = ()
-    alike: Sequence[int] = ()
+    canonical_ids: Sequence[int] = ()
 
     def banned_pieces(self, ngram: int | None) -> BannedPieces | None:
         """The rule against these forbidden phrases, and against n-grams of pieces that occur twice."""
-        return BannedPieces.from_config(ngram, self.forbidden, self.before, self.after_words, self.alike)
+        return BannedPieces.from_config(ngram, self.forbidden, self.prompt, self.after_words, self.canonical_ids)
 
     @classmethod
     def from_config(
@@ -73,15 +74,24 @@ class PhraseConstraints:
         """
         forbidden = forbidden_pieces(tokenizer, config.forbidden)
         forbidden = [
-            *dict.fromkeys([*forbidden, *chain(*(piece_spellings(tokenizer, each) for each in config.forbidden))])
+            *dict.fromkeys(
+                [
+                    *forbidden,
+                    *chain(
+                        *(piece_spellings(tokenizer, forced_by_sentence) for forced_by_sentence in config.forbidden)
+                    ),
+                ]
+            )
         ]
         by_text = (pieces_after_words(tokenizer), canonical_piece_ids(tokenizer)) if config.forbidden else ((), ())
         if not config.forced and forced is None:
             return cls(forbidden, None, (), prompt, *by_text)
-        everywhere = forced_pieces(tokenizer, config.forced, forbidden)
-        beside = [()] * num_sentences if forced is None else forced
-        each = [[*everywhere, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in beside]
-        return cls(forbidden, each, word_continuation_pieces(tokenizer), prompt, *by_text)
+        common_phrases = forced_pieces(tokenizer, config.forced, forbidden)
+        sentence_phrases = [()] * num_sentences if forced is None else forced
+        forced_by_sentence = [
+            [*common_phrases, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in sentence_phrases
+        ]
+        return cls(forbidden, forced_by_sentence, word_continuation_pieces(tokenizer), prompt, *by_text)
 
 
 @lru_cache(maxsize=8)
@@ -101,13 +111,13 @@ def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Piece
 
     A phrase that the vocabulary cannot spell never comes up, and is left out. Raises DataError for an empty one.
     """
-    found: list[Pieces] = []
+    spellings: list[Pieces] = []
     for phrase in phrases:
-        inside, first = _encode_phrase(tokenizer, phrase)
-        found += [inside] if inside == first else [inside, (BOS_ID, *first)]
+        inner_pieces, initial_pieces = _encode_phrase(tokenizer, phrase)
+        spellings += [inner_pieces] if inner_pieces == initial_pieces else [inner_pieces, (BOS_ID, *initial_pieces)]
         if can_follow_letter(phrase):
-            found.append(_encode_phrase(tokenizer, phrase, space="")[0])
-    return [pieces for pieces in dict.fromkeys(found) if UNK_ID not in pieces]
+            spellings.append(_encode_phrase(tokenizer, phrase, space="")[0])
+    return [pieces for pieces in dict.fromkeys(spellings) if UNK_ID not in pieces]
 
 
 def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Sequence[Pieces] = ()) -> list[Pieces]:
@@ -123,7 +133,7 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
         DataError: a phrase is empty, cannot be spelled with the vocabulary, would be written with other letters, or
             contains a forbidden phrase.
     """
-    found = []
+    spellings = []
     for phrase in phrases:
         pieces, _ = _encode_phrase(tokenizer, phrase, space="" if can_follow_letter(phrase) else " ")
         if UNK_ID in pieces:
@@ -133,8 +143,8 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
         check_same_letters(phrase, tokenizer.decode(pieces), "the forced")
         if any(_contains_pieces(pieces, other) for other in forbidden):
             raise DataError(f"the forced {_quote_phrase(phrase)} contains a forbidden phrase: remove one of the two")
-        found.append(pieces)
-    return found
+        spellings.append(pieces)
+    return spellings
 
 
 def can_follow_letter(phrase: str) -> bool:
@@ -147,17 +157,19 @@ def can_follow_letter(phrase: str) -> bool:
 
 def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
     """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
-    alone, before, inside = tokenizer.encode_batch([phrase, PRECEDING_LETTER, f"{PRECEDING_LETTER}{space}{phrase}"])
-    if not alone:
+    standalone, letter, combined = tokenizer.encode_batch(
+        [phrase, PRECEDING_LETTER, f"{PRECEDING_LETTER}{space}{phrase}"]
+    )
+    if not standalone:
         raise DataError(f"the phrase {_quote_phrase(phrase)} has no pieces: remove it")
-    rest = inside[len(before) :] if inside[: len(before)] == before else []
+    rest = combined[len(letter) :] if combined[: len(letter)] == letter else []
     # where the letter itself is unknown, so may be what is cut together with it
-    follows = bool(rest) and tokenizer.decode(rest).strip() == tokenizer.decode(alone).strip()
-    return tuple(rest if follows else alone), tuple(alone)
+    is_separable = bool(rest) and tokenizer.decode(rest).strip() == tokenizer.decode(standalone).strip()
+    return tuple(rest if is_separable else standalone), tuple(standalone)
 
 
 def _contains_pieces(pieces: Pieces, phrase: Pieces) -> bool:
-    return any(pieces[place : place + len(phrase)] == phrase for place in range(len(pieces)))
+    return any(pieces[start : start + len(phrase)] == phrase for start in range(len(pieces)))
 
 
 def _quote_phrase(phrase: str) -> str:

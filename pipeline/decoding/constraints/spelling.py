@@ -26,10 +26,10 @@ def encode_without_unknown(tokenizer: Tokenizer, texts: Sequence[str], descripti
     for text, ids in zip(texts, encoded, strict=True):
         if UNK_ID in ids:
             word = next((word for word in text.split() if UNK_ID in tokenizer.encode(word)), text)
-            shown = f'"{escape_unprintable(word[:MAX_CHARACTERS_SHOWN])}"'
-            raise DataError(f"{description} holds {shown}, which the model's vocabulary cannot spell: remove it")
-    for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
-        check_same_letters(text, written, description)
+            excerpt = f'"{escape_unprintable(word[:MAX_CHARACTERS_SHOWN])}"'
+            raise DataError(f"{description} holds {excerpt}, which the model's vocabulary cannot spell: remove it")
+    for text, decoded_text in zip(texts, tokenizer.decode_batch(encoded), strict=True):
+        check_same_letters(text, decoded_text, description)
     return encoded
 
 
@@ -45,9 +45,12 @@ def check_same_letters(text: str, decoded_text: str, description: str) -> None:
         DataError: the tokenizer writes other letters, as where it folds case.
     """
     if _visible_letters(decoded_text) != _visible_letters(text):
-        given, shown = (f'"{escape_unprintable(each[:MAX_CHARACTERS_SHOWN])}"' for each in (text, decoded_text))
+        excerpt, decoded_excerpt = (
+            f'"{escape_unprintable(each[:MAX_CHARACTERS_SHOWN])}"' for each in (text, decoded_text)
+        )
         raise DataError(
-            f"{description} {given} would be written as {shown}, as the model's tokenizer spells it: give that"
+            f"{description} {excerpt} would be written as {decoded_excerpt}, as the model's tokenizer spells it: "
+            "give that"
         )
 
 

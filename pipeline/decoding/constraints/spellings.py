@@ -31,11 +31,11 @@ def is_word_character(character: str) -> bool:
 @lru_cache(maxsize=8)
 def pieces_by_surface(tokenizer: Tokenizer) -> Mapping[str, list[int]]:
     """The pieces that stand for each text."""
-    found: defaultdict[str, list[int]] = defaultdict(list)
+    pieces: defaultdict[str, list[int]] = defaultdict(list)
     for number in range(len(SPECIAL_TOKENS), tokenizer.vocab_size):
         if surface := tokenizer.surface(number):
-            found[surface].append(number)
-    return found
+            pieces[surface].append(number)
+    return pieces
 
 
 @lru_cache(maxsize=8)
@@ -50,11 +50,11 @@ def pieces_after_words(tokenizer: Tokenizer) -> tuple[int, ...]:
 @lru_cache(maxsize=8)
 def canonical_piece_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     """Return for each piece the first one that stands for the same text."""
-    found = list(range(tokenizer.vocab_size))
+    canonical_ids = list(range(tokenizer.vocab_size))
     for numbers in pieces_by_surface(tokenizer).values():
         for number in numbers:
-            found[number] = numbers[0]
-    return tuple(found)
+            canonical_ids[number] = numbers[0]
+    return tuple(canonical_ids)
 
 
 def piece_spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
@@ -67,42 +67,44 @@ def piece_spellings(tokenizer: Tokenizer, phrase: str) -> list[Pieces]:
     if not text:
         return []
     table, longest = pieces_by_surface(tokenizer), max(map(len, pieces_by_surface(tokenizer)))
-    found: dict[Pieces, None] = {}
+    spellings: dict[Pieces, None] = {}
     for begin, rest, contexts in _first_pieces(table, text):
-        ends: Iterable[Pieces] = _last_pieces(table, rest, longest) if rest else [()]
-        for end, context in product(islice(ends, max(0, MAX_SPELLINGS - len(found))), contexts):
-            found[(*context, begin, *end)] = None
-    return list(found)
+        endings: Iterable[Pieces] = _last_pieces(table, rest, longest) if rest else [()]
+        for end, context in product(islice(endings, max(0, MAX_SPELLINGS - len(spellings))), contexts):
+            spellings[(*context, begin, *end)] = None
+    return list(spellings)
 
 
 def _first_pieces(table: Mapping[str, list[int]], text: str) -> Iterator[tuple[int, str, Sequence[Pieces]]]:
     """Yield the pieces with which a text may begin, the longest part of it first, the rest of the text, and the text
     that has to stand before the piece.
     """
-    anywhere: Sequence[Pieces] = [()]
-    apart: Sequence[Pieces] = [(BOS_ID,), (AFTER_WORD_ID,)]
+    no_contexts: Sequence[Pieces] = [()]
+    word_starts: Sequence[Pieces] = [(BOS_ID,), (AFTER_WORD_ID,)]
     starts = []
     for surface, numbers in table.items():
-        for place in range(len(surface)):
-            part = surface[place : place + len(text)]
-            behind = surface[place + len(text) :]
+        for start in range(len(surface)):
+            part = surface[start : start + len(text)]
+            remainder = surface[start + len(text) :]
             if not text.startswith(part):
                 continue
-            if behind and is_word_character(text[-1]) and is_word_character(behind[0]):
+            if remainder and is_word_character(text[-1]) and is_word_character(remainder[0]):
                 continue
-            is_glued = is_word_character(text[0]) and (place == 0 or is_word_character(surface[place - 1]))
-            if is_glued and place > 0:
+            is_glued = is_word_character(text[0]) and (start == 0 or is_word_character(surface[start - 1]))
+            if is_glued and start > 0:
                 continue
             rest = text[len(part) :]
-            starts += [(number, rest, apart if is_glued else anywhere) for number in numbers[: 1 if rest else None]]
+            starts += [
+                (number, rest, word_starts if is_glued else no_contexts) for number in numbers[: 1 if rest else None]
+            ]
     yield from sorted(starts, key=lambda each: len(each[1]))
 
 
 def _last_pieces(table: Mapping[str, list[int]], text: str, longest: int) -> Iterator[Pieces]:
     """The pieces that spell the rest of a text; the last one may go on with what is of no word."""
     for surface, numbers in table.items():
-        goes_on = len(surface) > len(text) and surface.startswith(text)
-        if goes_on and not (is_word_character(text[-1]) and is_word_character(surface[len(text)])):
+        is_continued = len(surface) > len(text) and surface.startswith(text)
+        if is_continued and not (is_word_character(text[-1]) and is_word_character(surface[len(text)])):
             yield from ((number,) for number in numbers)
     for length in range(min(longest, len(text)), 0, -1):
         numbers = table.get(text[:length], [])

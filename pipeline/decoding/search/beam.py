@@ -59,41 +59,45 @@ def beam_search(
         on_done: called with the number of further sentences that are done.
     """
     device, norms = source.device, rules.divisors.numpy()
-    found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
+    hypotheses: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
     slots = BatchSlots(stepper, source, layout, rules, batch_size)
     beams = Beams.start(n_best, slots.rules.divisors[slots.rules.longest + 1].numpy())
     while True:
         predict, slots.state = stepper.step(torch.from_numpy(beams.tokens.ravel()).to(device), slots.state)
         values, parents, tokens = _best_continuations(predict, slots.rules, slots.num_pieces, beams, beam, device)
         divisors = norms[slots.num_pieces.numpy() + 1]
-        ends = eos_mask(values, tokens)
-        finished = ends[:, :beam]
+        is_eos = eos_mask(values, tokens)
+        finished = is_eos[:, :beam]
         if finished.any():
             beams.record_finished(finished, values[:, :beam] / divisors[:, None])
-            _collect_finished_hypotheses(found, beams, slots, finished, values, parents, norms)
-        rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, beam)
-        parents = parents[rows, stays]
-        grown = beams.extend(values[rows, stays], parents, tokens[rows, stays], slots.num_pieces.numpy())
-        done = grown.done_mask(divisors, beam, _finishable_scores(grown, slots.rules, slots.num_pieces, device))
-        grown.sums[done] = NEG_INF
+            _collect_finished_hypotheses(hypotheses, beams, slots, finished, values, parents, norms)
+        rows, survivors = np.arange(len(is_eos))[:, None], top_unfinished_indices(is_eos, beam)
+        parents = parents[rows, survivors]
+        extended_beams = beams.extend(
+            values[rows, survivors], parents, tokens[rows, survivors], slots.num_pieces.numpy()
+        )
+        done_mask = extended_beams.done_mask(
+            divisors, beam, _finishable_scores(extended_beams, slots.rules, slots.num_pieces, device)
+        )
+        extended_beams.sums[done_mask] = NEG_INF
 
-        from_rows = (parents + beams.tokens.shape[1] * rows).ravel()
-        if len(from_rows) != beams.tokens.size or (from_rows != np.arange(len(from_rows))).any():
-            slots.state = slots.state.select(torch.from_numpy(from_rows).to(device))
-        if num_done := slots.advance(torch.from_numpy(done)):
+        parent_rows = (parents + beams.tokens.shape[1] * rows).ravel()
+        if len(parent_rows) != beams.tokens.size or (parent_rows != np.arange(len(parent_rows))).any():
+            slots.state = slots.state.select(torch.from_numpy(parent_rows).to(device))
+        if num_done := slots.advance(torch.from_numpy(done_mask)):
             on_done(num_done)
-        beams = grown
+        beams = extended_beams
         if (deferred := slots.defer_long_sequences()) is not None:
             sentences, empty = deferred
             beams.sums[empty.numpy()] = NEG_INF
             for sentence in sentences:
-                found[sentence].clear()
+                hypotheses[sentence].clear()
         if (new := slots.fill(beam)) is not None:
             beams.reset_slots(new.numpy(), norms[rules.longest[slots.sentences[new]].numpy() + 1])
-        if (kept := slots.shrink(beam)) is not None:
-            if not len(kept):
-                return [select_n_best(hypotheses, n_best) for hypotheses in found]
-            beams = beams.select(kept.numpy())
+        if (remaining := slots.shrink(beam)) is not None:
+            if not len(remaining):
+                return [select_n_best(sentence_hypotheses, n_best) for sentence_hypotheses in hypotheses]
+            beams = beams.select(remaining.numpy())
 
 
 def _best_continuations(
@@ -104,10 +108,10 @@ def _best_continuations(
     looks_back = rules.bans is not None or rules.forced is not None
     pieces = torch.from_numpy(beams.pieces).to(device) if looks_back else None
     if rules.forced is not None and pieces is not None:
-        found = banked_continuations(predict, rules, num_pieces, pieces, sums, beam)
+        candidates = banked_continuations(predict, rules, num_pieces, pieces, sums, beam)
     else:
-        found = best_continuations(predict, rules, num_pieces, pieces, sums, beam)
-    values, parents, tokens = (each.cpu().numpy() for each in found)
+        candidates = best_continuations(predict, rules, num_pieces, pieces, sums, beam)
+    values, parents, tokens = (each.cpu().numpy() for each in candidates)
     return values, parents, tokens
 
 
@@ -123,7 +127,7 @@ def _finishable_scores(beams: Beams, rules: LogitsProcessor, num_pieces: Tensor,
 
 
 def _collect_finished_hypotheses(
-    found: list[list[Hypothesis]],
+    hypotheses: list[list[Hypothesis]],
     beams: Beams,
     slots: BatchSlots[StateT],
     finished: Flags,
@@ -131,7 +135,7 @@ def _collect_finished_hypotheses(
     parents: Ids,
     norms: Reals,
 ) -> None:
-    """Add to `found` the hypotheses that end here, finished (B, W)."""
+    """Add to `hypotheses` the hypotheses that end here, finished (B, W)."""
     rows, ranks = finished.nonzero()
     lengths, log_probs = slots.num_pieces.numpy()[rows], values[rows, ranks]
     pieces, scores = beams.pieces[rows, parents[rows, ranks]], log_probs / norms[lengths + 1]
@@ -143,4 +147,4 @@ def _collect_finished_hypotheses(
         log_probs.tolist(),
         strict=True,
     ):
-        found[sentence].append(Hypothesis(tuple(ids[:length]), score, log_prob))
+        hypotheses[sentence].append(Hypothesis(tuple(ids[:length]), score, log_prob))

@@ -42,14 +42,18 @@ def banked_continuations(
     log_probs = predict(slice(None)).view(*sums.shape, -1)
     rules.apply(log_probs, num_pieces, pieces)
     values, parents, tokens = _bank_candidates(log_probs, forced, num_pieces, pieces, sums, beam)
-    needed = _count_unmet_constraints(forced, num_pieces, pieces, parents, tokens)
-    live, ends = values > NEG_INF, tokens == EOS_ID
-    finished = live & ends & (_rank_within_bank(live, needed) < beam)
-    stays = select_round_robin(live & ~ends, needed, beam)
-    order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
+    num_missing = _count_unmet_constraints(forced, num_pieces, pieces, parents, tokens)
+    live, is_eos = values > NEG_INF, tokens == EOS_ID
+    finished = live & is_eos & (_rank_within_bank(live, num_missing) < beam)
+    is_surviving = select_round_robin(live & ~is_eos, num_missing, beam)
+    order = torch.where(finished, 0, torch.where(is_surviving, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
-    left_out = order.values[:, : 2 * beam] == 2
-    return values.gather(1, chosen).masked_fill(left_out, NEG_INF), parents.gather(1, chosen), tokens.gather(1, chosen)
+    is_excluded = order.values[:, : 2 * beam] == 2
+    return (
+        values.gather(1, chosen).masked_fill(is_excluded, NEG_INF),
+        parents.gather(1, chosen),
+        tokens.gather(1, chosen),
+    )
 
 
 def best_finishable_sums(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tensor, sums: Tensor) -> Tensor:
@@ -75,14 +79,14 @@ def _bank_candidates(
     _, width, vocab = log_probs.shape
     values, parents, tokens = best_candidates(log_probs, sums, 2 * beam)
     following = forced.progress(num_pieces, pieces).following
-    more = torch.cat([log_probs.max(2, keepdim=True).indices, following], 2)
-    more_values = (log_probs.gather(2, more) + sums.unsqueeze(2)).flatten(1)
-    more_parents = torch.arange(width, device=sums.device).view(1, -1, 1).expand_as(more).flatten(1)
-    values = torch.cat([values, more_values], 1)
-    parents, tokens = torch.cat([parents, more_parents], 1), torch.cat([tokens, more.flatten(1)], 1)
+    extra_tokens = torch.cat([log_probs.max(2, keepdim=True).indices, following], 2)
+    extra_values = (log_probs.gather(2, extra_tokens) + sums.unsqueeze(2)).flatten(1)
+    extra_parents = torch.arange(width, device=sums.device).view(1, -1, 1).expand_as(extra_tokens).flatten(1)
+    values = torch.cat([values, extra_values], 1)
+    parents, tokens = torch.cat([parents, extra_parents], 1), torch.cat([tokens, extra_tokens.flatten(1)], 1)
     pairs = parents * vocab + tokens
-    again = (pairs.unsqueeze(2) == pairs.unsqueeze(1)).tril(-1).any(2)
-    values, order = values.masked_fill(again, NEG_INF).sort(dim=1, descending=True, stable=True)
+    is_duplicate = (pairs.unsqueeze(2) == pairs.unsqueeze(1)).tril(-1).any(2)
+    values, order = values.masked_fill(is_duplicate, NEG_INF).sort(dim=1, descending=True, stable=True)
     return values, parents.gather(1, order), tokens.gather(1, order)
 
 
@@ -91,10 +95,10 @@ def _count_unmet_constraints(
 ) -> Tensor:
     """Return (B, Q) the number of pieces that each candidate would still need."""
     longest = int(num_pieces.max())
-    grown = pieces[..., :longest].gather(1, parents.unsqueeze(2).expand(-1, -1, longest))
-    grown = torch.cat([grown, tokens.unsqueeze(2)], 2)
-    place = num_pieces.to(grown.device).view(-1, 1, 1).expand(-1, tokens.shape[1], 1)
-    return forced.progress(num_pieces + 1, grown.scatter(2, place, tokens.unsqueeze(2))).needed
+    extended_pieces = pieces[..., :longest].gather(1, parents.unsqueeze(2).expand(-1, -1, longest))
+    extended_pieces = torch.cat([extended_pieces, tokens.unsqueeze(2)], 2)
+    positions = num_pieces.to(extended_pieces.device).view(-1, 1, 1).expand(-1, tokens.shape[1], 1)
+    return forced.progress(num_pieces + 1, extended_pieces.scatter(2, positions, tokens.unsqueeze(2))).remaining
 
 
 def select_round_robin(is_available: Tensor, banks: Tensor, beam: int) -> Tensor:
@@ -108,15 +112,15 @@ def select_round_robin(is_available: Tensor, banks: Tensor, beam: int) -> Tensor
     Returns:
         (B, Q), true for the selected ones.
     """
-    turns = _rank_within_bank(is_available, banks) * (int(banks.max()) + 1) + banks
-    turns = turns.masked_fill(~is_available, torch.iinfo(turns.dtype).max)
-    first = turns.sort(dim=1, stable=True).indices[:, :beam]
+    sort_keys = _rank_within_bank(is_available, banks) * (int(banks.max()) + 1) + banks
+    sort_keys = sort_keys.masked_fill(~is_available, torch.iinfo(sort_keys.dtype).max)
+    first = sort_keys.sort(dim=1, stable=True).indices[:, :beam]
     return torch.zeros_like(is_available).scatter_(1, first, True) & is_available
 
 
 def _rank_within_bank(is_available: Tensor, banks: Tensor) -> Tensor:
     """Return (B, Q) the number of candidates of its bank that are better than each."""
-    better = torch.ones(
+    is_better = torch.ones(
         is_available.shape[1], is_available.shape[1], dtype=torch.bool, device=is_available.device
     ).tril(-1)
-    return ((banks.unsqueeze(2) == banks.unsqueeze(1)) & is_available.unsqueeze(1) & better).sum(2)
+    return ((banks.unsqueeze(2) == banks.unsqueeze(1)) & is_available.unsqueeze(1) & is_better).sum(2)

@@ -69,8 +69,8 @@ class Beams:
     def record_finished(self, finished: Flags, scores: Reals) -> None:
         """Count the hypotheses that have just finished (B, W), and keep their scores (B, W)."""
         self.num_finished[:] += finished.sum(1)
-        both = np.concatenate([self.best, np.where(finished, scores, NEG_INF)], axis=1)
-        self.best[:] = np.sort(both, axis=1)[:, : -self.best.shape[1] - 1 : -1]
+        candidate_scores = np.concatenate([self.best, np.where(finished, scores, NEG_INF)], axis=1)
+        self.best[:] = np.sort(candidate_scores, axis=1)[:, : -self.best.shape[1] - 1 : -1]
 
     def extend(self, sums: Reals, parents: Ids, tokens: Ids, num_pieces: Ids) -> "Beams":
         """Return the beams in which each hypothesis has grown by a piece.
@@ -101,20 +101,20 @@ class Beams:
         """
         leading, rival = self.sums[:, 0], self.best[:, -1]
         cannot_improve = leading / self.bound < rival
-        enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
-        nothing_left = ~(leading > NEG_INF)  # true also of what is not a number
-        done: Flags = cannot_improve | enough | nothing_left
-        return done
+        has_enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
+        is_exhausted = ~(leading > NEG_INF)  # true also of what is not a number
+        mask: Flags = cannot_improve | has_enough | is_exhausted
+        return mask
 
 
 def eos_mask(values: Reals, tokens: Ids) -> Flags:
     """Return a mask of the continuations (B, 2 W), of these log-probabilities and pieces, that end a hypothesis."""
-    ends: Flags = (tokens == EOS_ID) & (values != NEG_INF)
-    return ends
+    mask: Flags = (tokens == EOS_ID) & (values != NEG_INF)
+    return mask
 
 
-def top_unfinished_indices(ends: Flags, beam: int) -> Ids:
-    """Return the indices (B, W) of the best continuations that do not end, as ends (B, 2 W) says; they stay in the
+def top_unfinished_indices(is_eos: Flags, beam: int) -> Ids:
+    """Return the indices (B, W) of the best continuations that do not end, as is_eos (B, 2 W) says; they stay in the
     beam.
     """
-    return np.argsort(ends, axis=1, kind="stable")[:, :beam]
+    return np.argsort(is_eos, axis=1, kind="stable")[:, :beam]

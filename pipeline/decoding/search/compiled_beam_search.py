@@ -35,8 +35,8 @@ def search_in_steps(
         None after some steps, and in the end the hypotheses, best score first.
     """
     if candidates is not None:
-        for found in search_in_steps(network.restrict(candidates), source, config):
-            yield None if found is None else restore_ids(found, candidates)
+        for hypotheses in search_in_steps(network.restrict(candidates), source, config):
+            yield None if hypotheses is None else restore_ids(hypotheses, candidates)
         return
     longest = max_pieces(len(source), config, network.max_length)
     shortest = min(config.min_length, longest)
@@ -49,17 +49,17 @@ def search_in_steps(
     state = network.start_beam(config.beam, config.n_best, longest)
     while not network.extend_beam(memory, state, SPECIAL_IDS, (shortest, longest), norms, STEPS_PER_CALL):
         yield None
-    found = [_backtrack_hypothesis(state, end, norms) for end in range(state.progress[1])]
-    yield select_n_best(found, config.n_best)
+    hypotheses = [_backtrack_hypothesis(state, end, norms) for end in range(state.progress[1])]
+    yield select_n_best(hypotheses, config.n_best)
 
 
 def search_to_end(
     network: CompiledTransformer, source: Sequence[int], config: DecodingConfig, candidates: Ints | None = None
 ) -> list[Hypothesis]:
     """Return the hypotheses of `search_in_steps`."""
-    *_, found = search_in_steps(network, source, config, candidates)
-    assert found is not None
-    return found
+    *_, hypotheses = search_in_steps(network, source, config, candidates)
+    assert hypotheses is not None
+    return hypotheses
 
 
 def _backtrack_hypothesis(state: Any, end: int, norms: Any) -> Hypothesis:

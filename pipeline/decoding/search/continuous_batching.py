@@ -31,22 +31,22 @@ class BatchSlots(Generic[StateT]):
         source: ids (N,), or images (B, ...).
         layout: the layout of the source.
         rules: the rules of all sentences.
-        most: the most slots.
+        batch_size: the most slots.
     """
 
     def __init__(
-        self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsProcessor, most: int
+        self, stepper: Stepper[StateT], source: Tensor, layout: Layout, rules: LogitsProcessor, batch_size: int
     ) -> None:
         self._stepper, self._all_rules = stepper, rules
         self._sources = torch.split(source, layout.lengths.tolist() if source.dim() == 1 else 1)
-        self._waiting = deque(range(layout.batch))
-        self._read: tuple[list[int], StateT] | None = None  # some sentences, and their state of one row each
+        self._queue = deque(range(layout.batch))
+        self._read_group: tuple[list[int], StateT] | None = None  # some sentences, and their state of one row each
         self._num_called = 0  # of these
         # for how many pieces a sentence keeps its slot while there are others
         self._max_steps = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._max_steps.min())
-        self._num_free, self._group = 0, min(most, SENTENCES_PER_GROUP)
-        self.sentences, self.state = self._encode_group(min(most, layout.batch), 1)
+        self._num_free, self._group = 0, min(batch_size, SENTENCES_PER_GROUP)
+        self.sentences, self.state = self._encode_group(min(batch_size, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
         self._num_read = torch.zeros_like(self.sentences)  # by the rows of each slot, also after its sentence has left
         self.rules = rules.select(self.sentences)
@@ -59,27 +59,27 @@ class BatchSlots(Generic[StateT]):
 
         Sentences are encoded in larger groups: to encode few takes nearly as long as to encode many.
         """
-        if self._read is None:
-            group = min(max(count, self._group), len(self._waiting))
-            sentences = [self._waiting.popleft() for _ in range(group)]
+        if self._read_group is None:
+            group = min(max(count, self._group), len(self._queue))
+            sentences = [self._queue.popleft() for _ in range(group)]
             sources = [self._sources[sentence] for sentence in sentences]
             source = torch.cat(sources)
             layout = self._stepper.source_layout(source, torch.tensor([len(source) for source in sources]))
-            self._read, self._num_called = (sentences, self._stepper.start(source, layout)), 0
-        (sentences, state), first = self._read, self._num_called
+            self._read_group, self._num_called = (sentences, self._stepper.start(source, layout)), 0
+        (sentences, state), first = self._read_group, self._num_called
         self._num_called = last = min(first + count, len(sentences))
         if last == len(sentences):
-            self._read = None
+            self._read_group = None
         if last - first < len(sentences) or width > 1:
             rows = torch.arange(first, last, device=self._sources[0].device)
             state = state.select(rows.repeat_interleave(width))
         return torch.tensor(sentences[first:last]), state
 
-    def advance(self, done: Tensor) -> int:
+    def advance(self, is_done: Tensor) -> int:
         """Count one piece more, and free the slots whose sentences are done (B,); return their number."""
         self.num_pieces += 1
         self._num_read += 1
-        num_leaving = self._release_slots(done & (self.sentences >= 0)) if done.any() else 0
+        num_leaving = self._release_slots(is_done & (self.sentences >= 0)) if is_done.any() else 0
         if self._num_free:
             self.num_pieces[self.sentences < 0] = 0
         return num_leaving
@@ -95,14 +95,15 @@ class BatchSlots(Generic[StateT]):
         """The sentences that are put off, and their slots; None if there are none."""
         if len(self) == 1 or int(self.num_pieces.max()) <= self._least_patience:
             return None
-        deferred = (self.sentences >= 0) & (self.num_pieces > self._max_steps[self.sentences])
-        if not deferred.any() or int(deferred.sum()) + self._num_free == len(self):  # no other sentence is in the batch
+        is_deferred = (self.sentences >= 0) & (self.num_pieces > self._max_steps[self.sentences])
+        # unless no other sentence is in the batch
+        if not is_deferred.any() or int(is_deferred.sum()) + self._num_free == len(self):
             return None
-        sentences = self.sentences[deferred].tolist()
-        self._waiting.extend(sentences)
+        sentences = self.sentences[is_deferred].tolist()
+        self._queue.extend(sentences)
         self._max_steps[sentences] = NO_LIMIT
-        self._release_slots(deferred)
-        return sentences, deferred.nonzero().squeeze(1)
+        self._release_slots(is_deferred)
+        return sentences, is_deferred.nonzero().squeeze(1)
 
     def fill(self, width: int) -> Tensor | None:
         """Give free slots, of `width` rows each, to waiting sentences, if enough are free. Returns which slots."""
@@ -124,16 +125,16 @@ class BatchSlots(Generic[StateT]):
         """
         if not self._num_free:
             return None
-        taken = (self.sentences >= 0).nonzero().squeeze(1)
-        unwanted = self._is_queue_empty() and 8 * self._num_free >= len(self)
-        if not unwanted and not self._exceeds_max_length():
+        occupied = (self.sentences >= 0).nonzero().squeeze(1)
+        has_surplus = self._is_queue_empty() and 8 * self._num_free >= len(self)
+        if not has_surplus and not self._exceeds_max_length():
             return None
         self._num_free = 0
-        if len(taken):
-            self.state = self.state.select(self._select_rows(taken, width))
-        self.sentences, self.num_pieces = self.sentences[taken], self.num_pieces[taken]
-        self._num_read, self.rules = self._num_read[taken], self.rules.select(taken)
-        return taken
+        if len(occupied):
+            self.state = self.state.select(self._select_rows(occupied, width))
+        self.sentences, self.num_pieces = self.sentences[occupied], self.num_pieces[occupied]
+        self._num_read, self.rules = self._num_read[occupied], self.rules.select(occupied)
+        return occupied
 
     def _exceeds_max_length(self) -> bool:
         """Return whether a free slot has read all that the model can read."""
@@ -141,7 +142,7 @@ class BatchSlots(Generic[StateT]):
 
     def _is_queue_empty(self) -> bool:
         """Return whether no sentence waits."""
-        return not self._waiting and self._read is None
+        return not self._queue and self._read_group is None
 
     def _select_rows(self, slots: Tensor, width: int) -> Tensor:
         """The rows of these slots."""

@@ -40,7 +40,7 @@ class ContinuousBeamSearch:
     Args:
         stepper: the model.
         config: settings of the search: its beam, lengths and length norm. Nothing is forced or forbidden.
-        most: the most sentences at a time.
+        max_sentences: the most sentences at a time.
         read: reads a source by itself, sooner than the model does; None: there is no other way.
     """
 
@@ -48,24 +48,24 @@ class ContinuousBeamSearch:
         self,
         stepper: Any,
         config: DecodingConfig,
-        most: int,
+        max_sentences: int,
         read: Callable[[Sequence[int]], Any] | None = None,
     ) -> None:
-        self._stepper, self._config, self.most = stepper, config, most
+        self._stepper, self._config, self.max_sentences = stepper, config, max_sentences
         self._read_source = read or self._encode_copies
         lengths = np.arange(stepper.max_length + 2, dtype=np.float64)
         self._norms = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
         self._candidates: dict[Hashable, CandidateUnion] = {}
-        self._waiting: dict[Hashable, Sequence[int]] = {}
+        self._queue: dict[Hashable, Sequence[int]] = {}
         self._keys: list[Hashable | None] = []
-        self._found: dict[Hashable, list[Hypothesis]] = {}
+        self._hypotheses: dict[Hashable, list[Hypothesis]] = {}
         self._state: Any = None
         self._beams = self._empty_beams(0)
         self._num_pieces = self._num_read = self._longest = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         """The number of sentences that wait or are searched for."""
-        return len(self._waiting) + len(self._found)
+        return len(self._queue) + len(self._hypotheses)
 
     def add(self, key: Hashable, source: Sequence[int], candidates: CandidateUnion | None = None) -> None:
         """Let a sentence join at the next step.
@@ -75,25 +75,25 @@ class ContinuousBeamSearch:
             source: its ids, end token included.
             candidates: the pieces of a shortlist that may come in its translation; None: all may.
         """
-        self._waiting[key] = source
+        self._queue[key] = source
         if candidates is not None:
             self._candidates[key] = candidates
 
     def remove(self, key: Hashable) -> None:
         """Free the slot of a sentence that nobody waits for any more."""
-        self._waiting.pop(key, None)
+        self._queue.pop(key, None)
         self._candidates.pop(key, None)
-        if self._found.pop(key, None) is not None:
+        if self._hypotheses.pop(key, None) is not None:
             self._release_slots(np.array([each == key for each in self._keys]))
 
     @torch.inference_mode()
     def step(self) -> list[FinishedSearch]:
         """Let waiting sentences join, extend every hypothesis by a piece, and return the sentences that are done."""
         self._remove_free_slots()
-        while self._waiting and len(self._found) < self.most:
-            key = next(iter(self._waiting))
-            self._admit(key, self._waiting.pop(key))
-        return self._extend_beams() if self._found else []
+        while self._queue and len(self._hypotheses) < self.max_sentences:
+            key = next(iter(self._queue))
+            self._admit(key, self._queue.pop(key))
+        return self._extend_beams() if self._hypotheses else []
 
     def _admit(self, key: Hashable, source: Sequence[int]) -> None:
         """Read a source, and give it a free slot, or a new one."""
@@ -108,7 +108,7 @@ class ContinuousBeamSearch:
         slot = self._keys.index(None)
         self._state = self._state.replace(self._rows_of_slot(slot), self._initial_state(source))
         longest = max_pieces(len(source), self._config, self._stepper.max_length)
-        self._keys[slot], self._found[key] = key, []
+        self._keys[slot], self._hypotheses[key] = key, []
         self._num_pieces[slot] = self._num_read[slot] = 0
         self._longest[slot] = longest
         self._beams.reset_slots(np.array([slot]), self._norms[[longest + 1]])
@@ -131,11 +131,11 @@ class ContinuousBeamSearch:
         new, old = self._empty_beams(count), self._beams
         missing = old.pieces.shape[2] - new.pieces.shape[2]
         new.pieces = np.pad(new.pieces, ((0, 0), (0, 0), (0, missing)))
-        both = zip(vars(old).values(), vars(new).values(), strict=True)
-        self._beams = Beams(*map(np.concatenate, both))
+        array_pairs = zip(vars(old).values(), vars(new).values(), strict=True)
+        self._beams = Beams(*map(np.concatenate, array_pairs))
         self._keys += [None] * count
         self._num_pieces, self._num_read, self._longest = (
-            np.pad(each, (0, count)) for each in (self._num_pieces, self._num_read, self._longest)
+            np.pad(counts, (0, count)) for counts in (self._num_pieces, self._num_read, self._longest)
         )
 
     def _empty_beams(self, count: int) -> Beams:
@@ -156,21 +156,21 @@ class ContinuousBeamSearch:
         predict, self._state = self._stepper.step(torch.from_numpy(beams.tokens.ravel()), self._state)
         values, parents, tokens = self._best_continuations(predict)
         divisors = self._norms[num_pieces + 1]
-        ends = eos_mask(values, tokens)
-        finished = ends[:, :width]
+        is_eos = eos_mask(values, tokens)
+        finished = is_eos[:, :width]
         if finished.any():
             beams.record_finished(finished, values[:, :width] / divisors[:, None])
             self._collect_finished_hypotheses(finished, values, parents)
-        rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, width)
-        parents = parents[rows, stays]
-        grown = beams.extend(values[rows, stays], parents, tokens[rows, stays], num_pieces)
-        done = grown.done_mask(divisors, width, grown.sums[:, 0])
-        from_rows = (parents + width * rows).ravel()
-        if (from_rows != np.arange(len(from_rows))).any():
-            self._state = self._state.select(torch.from_numpy(from_rows))
-        self._beams = grown
+        rows, survivors = np.arange(len(is_eos))[:, None], top_unfinished_indices(is_eos, width)
+        parents = parents[rows, survivors]
+        extended_beams = beams.extend(values[rows, survivors], parents, tokens[rows, survivors], num_pieces)
+        done_mask = extended_beams.done_mask(divisors, width, extended_beams.sums[:, 0])
+        parent_rows = (parents + width * rows).ravel()
+        if (parent_rows != np.arange(len(parent_rows))).any():
+            self._state = self._state.select(torch.from_numpy(parent_rows))
+        self._beams = extended_beams
         self._num_pieces, self._num_read = num_pieces + 1, self._num_read + 1
-        answers = self._pop_finished_searches(done)
+        answers = self._pop_finished_searches(done_mask)
         self._num_pieces[[key is None for key in self._keys]] = 0
         return answers
 
@@ -182,22 +182,24 @@ class ContinuousBeamSearch:
         """
         sums, num_pieces = torch.from_numpy(self._beams.sums), torch.from_numpy(self._num_pieces)
         limits, width = self._num_pieces >= self._longest, self._config.beam
-        taken = [slot for slot, key in enumerate(self._keys) if key is not None]
-        apart = [slot for slot in taken if limits[slot] or self._keys[slot] in self._candidates]
-        if len(apart) < len(taken):
-            free = self._make_logits_processor(np.full_like(self._longest, NO_LIMIT))
-            found = best_continuations(predict, free, num_pieces, None, sums, width)
+        occupied_slots = [slot for slot, key in enumerate(self._keys) if key is not None]
+        restricted_slots = [slot for slot in occupied_slots if limits[slot] or self._keys[slot] in self._candidates]
+        if len(restricted_slots) < len(occupied_slots):
+            unlimited_rules = self._make_logits_processor(np.full_like(self._longest, NO_LIMIT))
+            candidates = best_continuations(predict, unlimited_rules, num_pieces, None, sums, width)
         else:
-            values, places = sums.new_full((len(sums), 2 * width), NEG_INF), num_pieces.new_zeros(len(sums), 2 * width)
-            found = values, places, places.clone()
-        for slot in apart:
-            one, rows = slice(slot, slot + 1), slice(slot * width, (slot + 1) * width)
-            own = _select_predictions(predict, rows, self._candidates.get(self._keys[slot]))
-            rules = self._make_logits_processor(self._longest[one])
-            of_slot = best_continuations(own, rules, num_pieces[one], None, sums[one], width)
-            for whole, part in zip(found, of_slot, strict=True):
-                whole[one] = part
-        return found[0].numpy(), found[1].numpy(), found[2].numpy()
+            values, zeros = sums.new_full((len(sums), 2 * width), NEG_INF), num_pieces.new_zeros(len(sums), 2 * width)
+            candidates = values, zeros, zeros.clone()
+        for slot in restricted_slots:
+            slot_slice, rows = slice(slot, slot + 1), slice(slot * width, (slot + 1) * width)
+            restricted_predict = _select_predictions(predict, rows, self._candidates.get(self._keys[slot]))
+            rules = self._make_logits_processor(self._longest[slot_slice])
+            slot_candidates = best_continuations(
+                restricted_predict, rules, num_pieces[slot_slice], None, sums[slot_slice], width
+            )
+            for batch_part, slot_part in zip(candidates, slot_candidates, strict=True):
+                batch_part[slot_slice] = slot_part
+        return candidates[0].numpy(), candidates[1].numpy(), candidates[2].numpy()
 
     def _make_logits_processor(self, longest: Ids) -> LogitsProcessor:
         """The rules of sentences whose hypotheses have these most pieces (B,), and are free else."""
@@ -210,20 +212,20 @@ class ContinuousBeamSearch:
             if (key := self._keys[slot]) is not None:
                 length, log_prob = int(self._num_pieces[slot]), float(values[slot, rank])
                 ids = tuple(self._beams.pieces[slot, parents[slot, rank], :length].tolist())
-                self._found[key].append(Hypothesis(ids, log_prob / float(self._norms[length + 1]), log_prob))
+                self._hypotheses[key].append(Hypothesis(ids, log_prob / float(self._norms[length + 1]), log_prob))
 
-    def _pop_finished_searches(self, done: Flags) -> list[FinishedSearch]:
+    def _pop_finished_searches(self, done_mask: Flags) -> list[FinishedSearch]:
         """Free the slots of the sentences that are done (B,), and return these."""
         answers: list[FinishedSearch] = []
-        for slot in np.flatnonzero(done):
+        for slot in np.flatnonzero(done_mask):
             if (key := self._keys[slot]) is not None:
                 self._candidates.pop(key, None)
                 try:
-                    answers.append((key, select_n_best(self._found.pop(key), 1)[0]))
+                    answers.append((key, select_n_best(self._hypotheses.pop(key), 1)[0]))
                 except DataError as error:
                     answers.append((key, error))
-        taken = np.array([key is not None for key in self._keys])
-        self._release_slots(done & taken)
+        is_occupied = np.array([key is not None for key in self._keys])
+        self._release_slots(done_mask & is_occupied)
         return answers
 
     def _release_slots(self, slots: Flags) -> None:
@@ -234,22 +236,22 @@ class ContinuousBeamSearch:
 
     def _remove_free_slots(self) -> None:
         """Remove free slots that no sentence waits for, if they are many, or have read all that the model reads."""
-        if not self._found:
+        if not self._hypotheses:
             self._state, self._keys, self._beams = None, [], self._empty_beams(0)
             self._num_pieces = self._num_read = self._longest = np.zeros(0, np.int64)
             return
-        taken = np.array([key is not None for key in self._keys])
-        spare = int((~taken).sum()) - len(self._waiting)
-        worn = ~taken & (self._num_read >= self._stepper.max_length - 1)
-        if not worn.any() and (4 * spare < len(taken) or len(taken) == MIN_SLOTS):
+        is_occupied = np.array([key is not None for key in self._keys])
+        num_spare = int((~is_occupied).sum()) - len(self._queue)
+        is_worn = ~is_occupied & (self._num_read >= self._stepper.max_length - 1)
+        if not is_worn.any() and (4 * num_spare < len(is_occupied) or len(is_occupied) == MIN_SLOTS):
             return
-        slots = np.sort(np.argsort(~taken, kind="stable")[: max(MIN_SLOTS, int(taken.sum()))])
+        slots = np.sort(np.argsort(~is_occupied, kind="stable")[: max(MIN_SLOTS, int(is_occupied.sum()))])
         rows = slots[:, None] * self._config.beam + np.arange(self._config.beam)
         self._state = self._state.select(torch.from_numpy(rows.ravel()))
         self._beams, self._keys = self._beams.select(slots), [self._keys[slot] for slot in slots]
         self._num_pieces, self._num_read = self._num_pieces[slots], self._num_read[slots]
         self._longest = self._longest[slots]
-        for slot in np.flatnonzero(worn[slots]):
+        for slot in np.flatnonzero(is_worn[slots]):
             self._state = self._state.replace(self._rows_of_slot(int(slot)), self._initial_state(IDLE_SOURCE))
             self._num_read[slot] = 0
 
@@ -263,15 +265,15 @@ def _select_predictions(predict: LogProbFn, rows: slice, candidates: CandidateUn
         candidates: the pieces that may come in it; None: all may.
     """
 
-    def own(some: RowSelection) -> Tensor:
-        assert isinstance(some, slice)
-        return predict(slice(rows.start + some.start, rows.start + some.stop))
+    def predict_rows(selection: RowSelection) -> Tensor:
+        assert isinstance(selection, slice)
+        return predict(slice(rows.start + selection.start, rows.start + selection.stop))
 
     if candidates is None:
-        return own
+        return predict_rows
     sentences = torch.zeros(rows.stop - rows.start, dtype=torch.long)
     if isinstance(predict, LogProbsOfLogits) and isinstance(predict.output, Linear) and predict.hidden is not None:
         # a copy: a product may depend on where its operands are in memory
         hidden = predict.hidden[rows].clone()
         return restrict_to_candidates(replace(predict, hidden=hidden), candidates, sentences)
-    return restrict_to_candidates(own, candidates, sentences)
+    return restrict_to_candidates(predict_rows, candidates, sentences)

@@ -42,8 +42,8 @@ def select_likeliest_candidate(predict: LogProbsOfCandidates) -> tuple[Tensor, T
     """Return what `select_likeliest` does where no rule forbids a piece, without a look at other pieces."""
     log_probs_BU = predict.candidate_log_probs(slice(None))
     log_probs_BU[:, SUPPRESSED_TOKENS] = NEG_INF
-    best, places = log_probs_BU.max(-1)
-    return best, predict.candidates[places]
+    best, indices = log_probs_BU.max(-1)
+    return best, predict.candidates[indices]
 
 
 def single_hypothesis_search(
@@ -69,7 +69,7 @@ def single_hypothesis_search(
         on_done: called with the number of further sentences that are done.
     """
     device = source.device
-    found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
+    hypotheses: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
     slots = BatchSlots(stepper, source, layout, rules, batch_size)
     tokens_B = torch.full((len(slots),), BOS_ID, device=device)
     pieces_BT = torch.empty((len(slots), int(rules.longest.max()) + 1), dtype=torch.int64, device=device)
@@ -88,37 +88,37 @@ def single_hypothesis_search(
             log_prob_B, tokens_B = choose(log_probs_BV, slots.sentences, slots.num_pieces)
         sums_B += log_prob_B
         pieces_BT.scatter_(1, slots.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
-        ended = (tokens_B == EOS_ID).cpu()
-        if ended.any():
-            _collect_finished(found, slots, ended & (slots.sentences >= 0), pieces_BT, sums_B, rules)
-        if num_done := slots.advance(ended):
+        finished = (tokens_B == EOS_ID).cpu()
+        if finished.any():
+            _collect_finished(hypotheses, slots, finished & (slots.sentences >= 0), pieces_BT, sums_B, rules)
+        if num_done := slots.advance(finished):
             on_done(num_done)
         slots.defer_long_sequences()
         if (new := slots.fill(1)) is not None:
             tokens_B[new], sums_B[new] = BOS_ID, 0.0
-        if (stay := slots.shrink(1)) is not None:
-            if not len(stay):
-                return [select_n_best(hypotheses, 1) for hypotheses in found]
-            stay = stay.to(device)
-            tokens_B, sums_B, pieces_BT = tokens_B[stay], sums_B[stay], pieces_BT[stay]
+        if (remaining := slots.shrink(1)) is not None:
+            if not len(remaining):
+                return [select_n_best(sentence_hypotheses, 1) for sentence_hypotheses in hypotheses]
+            remaining = remaining.to(device)
+            tokens_B, sums_B, pieces_BT = tokens_B[remaining], sums_B[remaining], pieces_BT[remaining]
 
 
 def _collect_finished(
-    found: list[list[Hypothesis]],
+    hypotheses: list[list[Hypothesis]],
     slots: BatchSlots[StateT],
-    ended: Tensor,
+    finished: Tensor,
     pieces: Tensor,
     sums: Tensor,
     rules: LogitsProcessor,
 ) -> None:
-    """Add to `found` the hypotheses of the slots that have ended (B,)."""
-    out = ended.to(pieces.device)
-    lengths = slots.num_pieces[ended].tolist()
+    """Add to `hypotheses` the hypotheses of the slots that have ended (B,)."""
+    out = finished.to(pieces.device)
+    lengths = slots.num_pieces[finished].tolist()
     for sentence, ids, log_prob, length in zip(
-        slots.sentences[ended].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
+        slots.sentences[finished].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
     ):
         divisor = rules.divisors[length + 1].item()
-        found[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))
+        hypotheses[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))
 
 
 def log_prob_sum_dtype(device: torch.device) -> torch.dtype:

@@ -52,9 +52,9 @@ def check_not_nan(values: NDArray[Any]) -> None:
         raise DataError(NON_FINITE_MESSAGE)
 
 
-def restore_ids(found: list[Hypothesis], candidates: Ints) -> list[Hypothesis]:
+def restore_ids(hypotheses: list[Hypothesis], candidates: Ints) -> list[Hypothesis]:
     """Return the hypotheses of a network whose pieces are places among some candidates (U,), with the ids of these."""
-    return [replace(each, ids=tuple(candidates[np.array(each.ids, np.int64)].tolist())) for each in found]
+    return [replace(each, ids=tuple(candidates[np.array(each.ids, np.int64)].tolist())) for each in hypotheses]
 
 
 def select_n_best(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:

@@ -60,7 +60,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
     """
     longest = max_pieces(len(source), config, network.max_length)
     norms = LENGTH_NORMS[config.length_norm](np.arange(longest + 2, dtype=np.float64), config.alpha)
-    beam, found = config.beam, list[Hypothesis]()
+    beam, hypotheses = config.beam, list[Hypothesis]()
     beams = Beams.start(config.n_best, norms[[longest + 1]])
     memory, cache = network.encode(source), network.empty_cache()
     for num_pieces in count():
@@ -68,19 +68,19 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
         apply_length_limits(log_probs, num_pieces, (min(config.min_length, longest), longest))
         values, parents, tokens = best_candidates(log_probs, beams.sums[0], 2 * beam)
         divisors = norms[[num_pieces + 1]]
-        ends = eos_mask(values, tokens)
-        finished = ends[:, :beam]
+        is_eos = eos_mask(values, tokens)
+        finished = is_eos[:, :beam]
         if finished.any():
             beams.record_finished(finished, values[:, :beam] / divisors[:, None])
             for rank in finished[0].nonzero()[0]:
                 ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
                 log_prob = values[0, rank].item()
-                found.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
-        stays = top_unfinished_indices(ends, beam)[0]
-        beams = beams.extend(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
+                hypotheses.append(Hypothesis(ids, log_prob / divisors.item(), log_prob))
+        survivors = top_unfinished_indices(is_eos, beam)[0]
+        beams = beams.extend(values[:, survivors], parents[:, survivors], tokens[:, survivors], np.array([num_pieces]))
         if beams.done_mask(divisors, beam, beams.sums[:, 0])[0]:
-            return select_n_best(found, config.n_best)
-        cache = select_cache_rows(cache, parents[0, stays])
+            return select_n_best(hypotheses, config.n_best)
+        cache = select_cache_rows(cache, parents[0, survivors])
     raise AssertionError  # a hypothesis of the most pieces can but end
 
 
@@ -113,9 +113,9 @@ def apply_length_limits(log_probs: Any, num_pieces: int, limits: tuple[int, int]
     if num_pieces < shortest:
         log_probs[:, EOS_ID] = NEG_INF
     if num_pieces >= longest:
-        ends = log_probs[:, EOS_ID].copy()
+        eos_log_probs = log_probs[:, EOS_ID].copy()
         log_probs[:] = NEG_INF
-        log_probs[:, EOS_ID] = ends
+        log_probs[:, EOS_ID] = eos_log_probs
 
 
 def best_candidates(log_probs: Any, sums: Reals, k: int) -> tuple[Reals, Ids, Ids]:
@@ -131,9 +131,9 @@ def best_candidates(log_probs: Any, sums: Reals, k: int) -> tuple[Reals, Ids, Id
     """
     vocab = log_probs.shape[1]
     values = (sums[:, None] + log_probs).ravel()
-    least = np.partition(values, -k)[-k] if len(values) > k else NEG_INF
-    places = np.flatnonzero(values >= least)
-    places = places[np.argsort(-values[places], kind="stable")[:k]]
-    missing = (0, k - len(places))
-    best, places = np.pad(values[places], missing, constant_values=NEG_INF), np.pad(places, missing)
-    return best[None], places[None] // vocab, places[None] % vocab
+    minimum = np.partition(values, -k)[-k] if len(values) > k else NEG_INF
+    indices = np.flatnonzero(values >= minimum)
+    indices = indices[np.argsort(-values[indices], kind="stable")[:k]]
+    missing = (0, k - len(indices))
+    best, indices = np.pad(values[indices], missing, constant_values=NEG_INF), np.pad(indices, missing)
+    return best[None], indices[None] // vocab, indices[None] % vocab

@@ -57,8 +57,8 @@ def draw_tokens(
     if top_p is not None:
         weights[sums - weights >= top_p * sums[:, -1:]] = 0.0
         sums = weights.cumsum(1)
-    whole = sums[:, -1]
-    wanted = np.minimum(uniform * whole, np.nextafter(whole, 0))  # rounded up it would fall beyond the last piece
-    place = np.minimum((sums <= wanted[:, None]).sum(1), log_probs.shape[1] - 1)
-    found: npt.NDArray[np.int64] = place if tokens is None else tokens[rows, place]
-    return found
+    totals = sums[:, -1]
+    targets = np.minimum(uniform * totals, np.nextafter(totals, 0))  # rounded up it would fall beyond the last piece
+    columns = np.minimum((sums <= targets[:, None]).sum(1), log_probs.shape[1] - 1)
+    drawn_tokens: npt.NDArray[np.int64] = columns if tokens is None else tokens[rows, columns]
+    return drawn_tokens

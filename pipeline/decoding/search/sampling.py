@@ -33,8 +33,8 @@ class TokenSampler:
         if config.temperature == 0 or config.top_k == 1:
             best, tokens = log_probs.max(-1)
             return best, tokens
-        drawn = uniform_numbers(self._keys[sentences.clamp(min=0).numpy()], num_pieces.numpy())
-        tokens = draw_tokens(log_probs, torch.from_numpy(drawn), config.temperature, config.top_k, config.top_p)
+        uniform = uniform_numbers(self._keys[sentences.clamp(min=0).numpy()], num_pieces.numpy())
+        tokens = draw_tokens(log_probs, torch.from_numpy(uniform), config.temperature, config.top_k, config.top_p)
         return log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
 
 
@@ -65,8 +65,8 @@ def draw_tokens(
     if top_p is not None:
         weights.masked_fill_(sums - weights >= top_p * sums[:, -1:], 0.0)
         sums = weights.cumsum(1)
-    whole = sums[:, -1:]
-    # rounded up to the whole it would fall beyond the last piece
-    wanted = torch.minimum(uniform.to(whole).unsqueeze(1) * whole, torch.nextafter(whole, torch.zeros_like(whole)))
-    place = torch.searchsorted(sums, wanted, right=True).clamp_(max=log_probs.shape[1] - 1)
-    return (place if tokens is None else tokens.gather(1, place)).squeeze(1)
+    totals = sums[:, -1:]
+    # rounded up to the total it would fall beyond the last piece
+    targets = torch.minimum(uniform.to(totals).unsqueeze(1) * totals, torch.nextafter(totals, torch.zeros_like(totals)))
+    columns = torch.searchsorted(sums, targets, right=True).clamp_(max=log_probs.shape[1] - 1)
+    return (columns if tokens is None else tokens.gather(1, columns)).squeeze(1)

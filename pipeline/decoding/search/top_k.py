@@ -37,20 +37,24 @@ def best_continuations(
     """
     num_sentences, width = sums_BW.shape
     is_idle = dispatch.are_kernels_enabled() and rules.is_inactive(num_pieces)
-    at_once = num_sentences if is_idle or sums_BW.device.type != "cpu" else max(1, MAX_BLOCK_ROWS // width)
-    found = []
-    for first in range(0, num_sentences, at_once):
-        some = slice(first, min(first + at_once, num_sentences))
-        rows, sums = slice(some.start * width, some.stop * width), sums_BW[some]
-        own = is_idle or (dispatch.are_kernels_enabled() and rules.select(some).is_inactive(num_pieces[some]))
-        best = _best_continuations_of_logits(predict, rows.start, sums, beam) if own else None
+    chunk_size = num_sentences if is_idle or sums_BW.device.type != "cpu" else max(1, MAX_BLOCK_ROWS // width)
+    candidates = []
+    for first in range(0, num_sentences, chunk_size):
+        chunk = slice(first, min(first + chunk_size, num_sentences))
+        rows, sums = slice(chunk.start * width, chunk.stop * width), sums_BW[chunk]
+        can_use_logits = is_idle or (
+            dispatch.are_kernels_enabled() and rules.select(chunk).is_inactive(num_pieces[chunk])
+        )
+        best = _best_continuations_of_logits(predict, rows.start, sums, beam) if can_use_logits else None
         if best is None:
             log_probs_BWV = predict(rows).view(*sums.shape, -1)
-            rules.select(some).apply(log_probs_BWV, num_pieces[some], None if pieces is None else pieces[some])
+            rules.select(chunk).apply(log_probs_BWV, num_pieces[chunk], None if pieces is None else pieces[chunk])
             best = best_candidates(log_probs_BWV, sums, 2 * beam)
             del log_probs_BWV  # freed before the next chunk is allocated
-        found.append(best)
-    values, beams, tokens = (torch.cat(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
+        candidates.append(best)
+    values, beams, tokens = (
+        torch.cat(parts) if len(candidates) > 1 else parts[0] for parts in zip(*candidates, strict=True)
+    )
     return values, beams, tokens
 
 
@@ -61,12 +65,12 @@ def _best_continuations_of_logits(predict: LogProbFn, first_row: int, sums_BW: T
     if not isinstance(predict, LogProbsOfLogits | LogProbsOfCandidates):
         return None
     logits = predict.logits
-    of_some = (lambda rows: logits(rows + first_row)) if first_row else logits
-    found = dispatch.topk_of_logits(of_some, sums_BW, beam, eos_id=EOS_ID, banned_ids=SUPPRESSED_TOKENS)
-    if found is None or isinstance(predict, LogProbsOfLogits):
-        return found
-    values, beams, places = found
-    return values, beams, predict.candidates[places]
+    chunk_logits = (lambda rows: logits(rows + first_row)) if first_row else logits
+    candidates = dispatch.topk_of_logits(chunk_logits, sums_BW, beam, eos_id=EOS_ID, banned_ids=SUPPRESSED_TOKENS)
+    if candidates is None or isinstance(predict, LogProbsOfLogits):
+        return candidates
+    values, beams, indices = candidates
+    return values, beams, predict.candidates[indices]
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:
@@ -86,10 +90,14 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidate
         rest have value -inf.
     """
     num_sentences, beam, vocab = log_probs_BWV.shape
-    whole = vocab // BLOCK_COLUMNS
-    maxima = log_probs_BWV[..., : whole * BLOCK_COLUMNS].view(num_sentences, beam, whole, BLOCK_COLUMNS).amax(-1)
+    num_full_blocks = vocab // BLOCK_COLUMNS
+    maxima = (
+        log_probs_BWV[..., : num_full_blocks * BLOCK_COLUMNS]
+        .view(num_sentences, beam, num_full_blocks, BLOCK_COLUMNS)
+        .amax(-1)
+    )
     if vocab % BLOCK_COLUMNS:
-        maxima = torch.cat([maxima, log_probs_BWV[..., whole * BLOCK_COLUMNS :].amax(-1, keepdim=True)], -1)
+        maxima = torch.cat([maxima, log_probs_BWV[..., num_full_blocks * BLOCK_COLUMNS :].amax(-1, keepdim=True)], -1)
     num_blocks = maxima.size(-1)
     blocks = largest_value_indices((maxima + sums_BW.unsqueeze(-1)).flatten(1), k)
 
@@ -114,7 +122,7 @@ def largest_value_indices(values: Tensor, k: int) -> Tensor:
     best, index = values.topk(min(k, values.size(1)))
     smallest = best[:, -1:]
     # topk leaves open which of several equals it takes: only a tie across its edge needs the slow sort
-    crossed = ((values == smallest).sum(1) > (best == smallest).sum(1)) & (smallest.squeeze(1) > float("-inf"))
-    if crossed.any():
+    has_tie = ((values == smallest).sum(1) > (best == smallest).sum(1)) & (smallest.squeeze(1) > float("-inf"))
+    if has_tie.any():
         index = values.sort(dim=-1, descending=True, stable=True).indices[:, : best.size(1)]
     return index.sort(-1).values

@@ -59,25 +59,29 @@ def score_continuations(
         DataError: a choice adds nothing, or is too long.
     """
     reader = PromptEncoder(loaded, continue_past_line_end=continue_past_line_end)
-    own = reader.encode(prompt)
-    wholes = [reader.encode(prompt + choice) for choice in choices]
-    starts = [len(commonprefix((own, whole))) for whole in wholes]  # noqa: RUF071 - of ids, not of paths
-    for choice, start, whole in zip(choices, starts, wholes, strict=True):
-        if start == len(whole):
+    prompt_ids = reader.encode(prompt)
+    sequences = [reader.encode(prompt + choice) for choice in choices]
+    starts = [len(commonprefix((prompt_ids, sequence))) for sequence in sequences]  # noqa: RUF071 - of ids, not of paths
+    for choice, start, sequence in zip(choices, starts, sequences, strict=True):
+        if start == len(sequence):
             raise DataError(f'the choice "{choice[:40]}" adds no piece to the prompt')
-    longest = max(map(len, wholes), default=0)
+    longest = max(map(len, sequences), default=0)
     too_many = max(0, longest - reader.context)
     if too_many and (not reader.continue_past_line_end or too_many > min(starts)):
         raise DataError(f"prompt and choice have {longest} pieces, and the model reads {reader.context}: shorten them")
-    found: dict[int, list[float]] = {}
-    for start, same in groupby(sorted(range(len(choices)), key=starts.__getitem__), key=starts.__getitem__):
-        numbers = list(same)
+    log_probs: dict[int, list[float]] = {}
+    for start, group in groupby(sorted(range(len(choices)), key=starts.__getitem__), key=starts.__getitem__):
+        numbers = list(group)
         for first in range(0, len(numbers), PROMPTS_PER_BATCH):
-            some = numbers[first : first + PROMPTS_PER_BATCH]
-            shown = [BOS_ID, *wholes[some[0]][too_many:start]]
-            found.update(zip(some, _score_targets(reader, shown, [wholes[each][start:] for each in some]), strict=True))
-    scored = [Continuation(choice, sum(found[number]), len(found[number])) for number, choice in enumerate(choices)]
-    return sorted(scored, key=lambda each: -each.log_prob)
+            batch = numbers[first : first + PROMPTS_PER_BATCH]
+            context = [BOS_ID, *sequences[batch[0]][too_many:start]]
+            log_probs.update(
+                zip(batch, _score_targets(reader, context, [sequences[each][start:] for each in batch]), strict=True)
+            )
+    continuations = [
+        Continuation(choice, sum(log_probs[number]), len(log_probs[number])) for number, choice in enumerate(choices)
+    ]
+    return sorted(continuations, key=lambda each: -each.log_prob)
 
 
 @torch.inference_mode()

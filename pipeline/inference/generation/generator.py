@@ -146,8 +146,10 @@ class TextGenerator:
         def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
             return [self._generated_texts(ids, self._search_hypotheses(ids, forced, config))]
 
-        found = search([0], self._config)
-        return (find_distinct_texts(found, self._config, search) if requires_distinct_texts(self._config) else found)[0]
+        results = search([0], self._config)
+        return (
+            find_distinct_texts(results, self._config, search) if requires_distinct_texts(self._config) else results
+        )[0]
 
     def generate_batch(self, prompts: Sequence[str]) -> Iterator[list[GeneratedText]]:
         """Yield the texts of `generate_texts` for each prompt, in order; those after prompts of as many pieces are
@@ -182,29 +184,30 @@ class TextGenerator:
         texts_by_length: dict[int, list[tuple[int, int]]] = {}
         for row, ids in enumerate(prompts):
             texts_by_length.setdefault(len(ids), []).extend((row, sample) for sample in range(num_texts))
-        found: list[list[Hypothesis]] = [[] for _ in prompts]
-        most = self._config.batch_sentences
-        at_once = most if num_texts > most else most - most % num_texts  # those of one prompt are not parted
+        hypotheses: list[list[Hypothesis]] = [[] for _ in prompts]
+        batch_size = self._config.batch_sentences
+        # the texts of one prompt are not parted
+        chunk_size = batch_size if num_texts > batch_size else batch_size - batch_size % num_texts
         for texts in texts_by_length.values():
-            for first in range(0, len(texts), at_once):
-                rows, samples = zip(*texts[first : first + at_once], strict=True)
-                hypotheses = self._generate_hypotheses([prompts[row] for row in rows], samples)
-                for row, each in zip(rows, hypotheses, strict=True):
-                    found[row].append(each)
+            for first in range(0, len(texts), chunk_size):
+                rows, samples = zip(*texts[first : first + chunk_size], strict=True)
+                new_hypotheses = self._generate_hypotheses([prompts[row] for row in rows], samples)
+                for row, hypothesis in zip(rows, new_hypotheses, strict=True):
+                    hypotheses[row].append(hypothesis)
         return [
-            self._generated_texts(ids, select_n_best(hypotheses, num_texts))
-            for ids, hypotheses in zip(prompts, found, strict=True)
+            self._generated_texts(ids, select_n_best(new_hypotheses, num_texts))
+            for ids, new_hypotheses in zip(prompts, hypotheses, strict=True)
         ]
 
     def _generated_texts(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
         """The texts of hypotheses after a prompt."""
-        head, found = self._reader.decode(prompt), []
-        for each in hypotheses:
-            whole = self._reader.decode([*prompt, *each.ids])
-            text = whole[len(head) :] if whole.startswith(head) else self._reader.decode(each.ids)
-            num_tokens = len(each.ids) if self._reader.continue_past_line_end else each.num_tokens
-            found.append(GeneratedText(text, each.score, each.log_prob, num_tokens))
-        return found
+        head, texts = self._reader.decode(prompt), []
+        for hypothesis in hypotheses:
+            full_text = self._reader.decode([*prompt, *hypothesis.ids])
+            text = full_text[len(head) :] if full_text.startswith(head) else self._reader.decode(hypothesis.ids)
+            num_tokens = len(hypothesis.ids) if self._reader.continue_past_line_end else hypothesis.num_tokens
+            texts.append(GeneratedText(text, hypothesis.score, hypothesis.log_prob, num_tokens))
+        return texts
 
     def stream(self, prompt: str, on_piece: Callable[[int], None] = lambda _: None) -> Iterator[str]:
         """The prompt and one text that follows it, not searched for by a beam, in parts as it is written.
@@ -214,32 +217,32 @@ class TextGenerator:
         ids, length = self._reader.encode_without_unknown(prompt), 0
         yield self._reader.decode(ids)
         line = split_lines(ids)[-1]
-        said = self._reader.tokenizer.decode(line)
-        for written in self._sample_pieces([ids], [0]):
-            (piece,) = written.pieces or [EOS_ID]
+        emitted = self._reader.tokenizer.decode(line)
+        for step in self._sample_pieces([ids], [0]):
+            (piece,) = step.pieces or [EOS_ID]
             on_piece(piece)
-            ends = piece == EOS_ID
-            line, length = (line, length) if ends else ([*line, piece], length + 1)
+            is_end = piece == EOS_ID
+            line, length = (line, length) if is_end else ([*line, piece], length + 1)
             text = self._reader.tokenizer.decode(line)
-            goes_on = (
+            is_incomplete = (
                 text.endswith(REPLACEMENT_CHARACTER)
                 or BYTE_PIECE.fullmatch(self._reader.tokenizer.piece(piece)) is not None
             )
-            if text.startswith(said) and (ends or not goes_on):
-                yield text[len(said) :]
-                said = text
-            if ends and self._reader.continue_past_line_end:
+            if text.startswith(emitted) and (is_end or not is_incomplete):
+                yield text[len(emitted) :]
+                emitted = text
+            if is_end and self._reader.continue_past_line_end:
                 yield "\n"
-                line, said = [], ""
-        if (text := self._reader.tokenizer.decode(line)).startswith(said):
-            yield text[len(said) :]
+                line, emitted = [], ""
+        if (text := self._reader.tokenizer.decode(line)).startswith(emitted):
+            yield text[len(emitted) :]
         self._warn_if_truncated(ids, [length])
 
     def _max_new_pieces(self, prompt: Sequence[int]) -> int:
         """The number of pieces that may follow a prompt. Raises DataError if there is no room for any."""
-        wanted, room = self._config.max_length or DEFAULT_MAX_TOKENS, self._reader.context - 1 - len(prompt)
-        if self._reader.continue_past_line_end or wanted <= room:
-            return wanted
+        max_tokens, room = self._config.max_length or DEFAULT_MAX_TOKENS, self._reader.context - 1 - len(prompt)
+        if self._reader.continue_past_line_end or max_tokens <= room:
+            return max_tokens
         if room < 1:
             raise DataError(
                 f"the prompt has {len(prompt)} pieces, and the model reads {self._reader.context - 1} with what "
@@ -254,24 +257,24 @@ class TextGenerator:
         """The text of each number after each prompt; the prompts have as many pieces."""
         ids: list[list[int]] = [[] for _ in prompts]
         sums = [0.0] * len(ids)
-        for written in self._sample_pieces(prompts, samples):
-            for text, piece, log_prob in zip(written.texts, written.pieces, written.log_probs, strict=True):
+        for step in self._sample_pieces(prompts, samples):
+            for text, piece, log_prob in zip(step.texts, step.pieces, step.log_probs, strict=True):
                 ids[text].append(piece)
                 sums[text] += log_prob
         divisors = LENGTH_NORMS[self._config.length_norm](
             np.array([max(1.0, len(each)) for each in ids]), self._config.alpha
         ).tolist()
-        kept = ids if self._reader.continue_past_line_end else [each[:-1] for each in ids]
-        self._warn_if_truncated(prompts[0], [len(each) for each in kept])
-        found = zip(kept, sums, divisors, strict=True)
-        return [Hypothesis(tuple(each), total / norm, total) for each, total, norm in found]
+        pieces = ids if self._reader.continue_past_line_end else [each[:-1] for each in ids]
+        self._warn_if_truncated(prompts[0], [len(each) for each in pieces])
+        results = zip(pieces, sums, divisors, strict=True)
+        return [Hypothesis(tuple(each), total / norm, total) for each, total, norm in results]
 
     def _search_hypotheses(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig
     ) -> list[Hypothesis]:
-        found = self._writer.search(prompt, forced, config, self._max_new_pieces(prompt))
-        self._warn_if_truncated(prompt, [len(each.ids) for each in found])
-        return found
+        hypotheses = self._writer.search(prompt, forced, config, self._max_new_pieces(prompt))
+        self._warn_if_truncated(prompt, [len(each.ids) for each in hypotheses])
+        return hypotheses
 
     def _warn_if_truncated(self, prompt: Sequence[int], lengths: Sequence[int]) -> None:
         longest = self._max_new_pieces(prompt)

@@ -54,7 +54,7 @@ class NumpyPieceGenerator:
     def sample(self, prompts: Sequence[Sequence[int]], samples: Sequence[int], max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
         for rows in list_rows_by_prompt(samples):  # other rows beside those of a prompt would change its last digits
-            written = generate_stream(
+            steps = generate_stream(
                 self._reader.network,
                 prompts[rows[0]],
                 [samples[row] for row in rows],
@@ -63,8 +63,8 @@ class NumpyPieceGenerator:
                 context=self._reader.context,
                 continue_past_line_end=self._reader.continue_past_line_end,
             )
-            for each in written:
-                yield replace(each, texts=[rows[text] for text in each.texts])
+            for step in steps:
+                yield replace(step, texts=[rows[text] for text in step.texts])
 
     def search(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int

@@ -51,12 +51,12 @@ class TorchPieceGenerator:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
         reader, config = self._reader, self._config
         groups = [range(len(prompts))]
-        if self._phrases.banned_pieces(config.no_repeat_ngram) is not None:  # these look at the prompt before them
+        if self._phrases.banned_pieces(config.no_repeat_ngram) is not None:  # these look at the prompt
             groups = list_rows_by_prompt(samples)
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
             for rows in groups:
-                before = prompts[rows[0]]
-                written = generate_stream(
+                prompt = prompts[rows[0]]
+                steps = generate_stream(
                     reader.model,
                     [prompts[row] for row in rows],
                     [samples[row] for row in rows],
@@ -64,31 +64,31 @@ class TorchPieceGenerator:
                     longest=max_pieces,
                     context=reader.context,
                     continue_past_line_end=reader.continue_past_line_end,
-                    bans=replace(self._phrases, before=before).banned_pieces(config.no_repeat_ngram),
+                    bans=replace(self._phrases, prompt=prompt).banned_pieces(config.no_repeat_ngram),
                     device=reader.device,
                 )
-                for each in written:
-                    yield replace(each, texts=[rows[text] for text in each.texts])
+                for step in steps:
+                    yield replace(step, texts=[rows[text] for text in step.texts])
 
     def search(
         self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int
     ) -> list[Hypothesis]:
         """Return the texts that a beam finds; see `PieceGenerator`."""
         reader = self._reader
-        wanted = (
+        constraints = (
             PhraseConstraints.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         )
-        needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
-        if needed > reader.context - 1 - len(prompt):
+        num_forced = sum(len(phrase) for phrases in constraints.forced or () for phrase in set(phrases))
+        if num_forced > reader.context - 1 - len(prompt):
             raise DataError(
-                f"there is no room for the {format_count(needed, 'piece')} of the forced words after the prompt"
+                f"there is no room for the {format_count(num_forced, 'piece')} of the forced words after the prompt"
             )
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
-            (found,) = decode(
+            (hypotheses,) = decode(
                 PromptedStepper(reader.model, prompt),
                 [[BOS_ID]],
                 config.model_copy(update={"max_length": max_pieces}),
                 device=reader.device,
-                phrases=replace(wanted, before=prompt),
+                phrases=replace(constraints, prompt=prompt),
             )
-        return found
+        return hypotheses

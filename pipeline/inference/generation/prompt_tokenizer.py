@@ -36,8 +36,8 @@ class PromptTokenizer:
         continue_past_line_end: bool | None,
     ) -> None:
         if not TASK_SPECS[config.task].continues_text:
-            instead = TASK_SPECS[config.task].instead or "use `tfm translate`"
-            raise DataError(f"was trained for {config.task}, and is not a language model: {instead}", file=folder)
+            remedy = TASK_SPECS[config.task].instead or "use `tfm translate`"
+            raise DataError(f"was trained for {config.task}, and is not a language model: {remedy}", file=folder)
         self.tokenizer = tokenizer
         self.continue_past_line_end = (
             config.block is not None if continue_past_line_end is None else continue_past_line_end
@@ -76,5 +76,5 @@ def split_lines(ids: Sequence[int]) -> list[list[int]]:
 
 def list_rows_by_prompt(samples: Sequence[int]) -> list[range]:
     """The places of the texts of each prompt, which are numbered upwards; `samples` are their numbers."""
-    starts = [place for place in range(len(samples)) if place == 0 or samples[place] <= samples[place - 1]]
+    starts = [index for index in range(len(samples)) if index == 0 or samples[index] <= samples[index - 1]]
     return [range(first, end) for first, end in pairwise([*starts, len(samples)])]

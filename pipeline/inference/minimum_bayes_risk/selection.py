@@ -27,10 +27,10 @@ def candidate_config(config: DecodingConfig) -> DecodingConfig:
 def cost_message(config: DecodingConfig) -> str:
     """Return what choosing costs, in words."""
     size = config.mbr_size
-    pruned = "" if config.mbr_pruning is None else ", fewer where candidates are pruned"
+    pruning_note = "" if config.mbr_pruning is None else ", fewer where candidates are pruned"
     return (
         f"minimum Bayes risk: {size:,} hypotheses of each line, and up to {size * size:,} utilities "
-        f"({config.mbr_utility}) of pairs of them{pruned}"
+        f"({config.mbr_utility}) of pairs of them{pruning_note}"
     )
 
 
@@ -44,21 +44,21 @@ def choose_by_utility(candidates: Sequence[Translation], config: DecodingConfig)
     Returns:
         `n_best` of them, or as many as differ, the best first; of equals the one that was found first.
     """
-    found: dict[str, Translation] = {}
-    for each in candidates:
-        found.setdefault(each.text, each)
-    texts = list(found)
+    best_by_text: dict[str, Translation] = {}
+    for candidate in candidates:
+        best_by_text.setdefault(candidate.text, candidate)
+    texts = list(best_by_text)
     if len(texts) == 1:
-        return [replace(found[texts[0]], score=100.0)] if texts[0] else [found[texts[0]]]
-    place = {text: number for number, text in enumerate(texts)}
-    references = [place[each.text] for each in candidates]
+        return [replace(best_by_text[texts[0]], score=100.0)] if texts[0] else [best_by_text[texts[0]]]
+    text_indices = {text: number for number, text in enumerate(texts)}
+    references = [text_indices[candidate.text] for candidate in candidates]
     utility = UTILITIES[config.mbr_utility](texts)
     if config.mbr_pruning is None:
         means = {number: float(utility(number, references).mean()) for number in range(len(texts))}
     else:
         means = surviving_expected_utilities(utility, len(texts), references, config.mbr_pruning, config.seed)
     best = sorted(means, key=lambda number: (-means[number], number))[: config.n_best]
-    return [replace(found[texts[number]], score=means[number]) for number in best]
+    return [replace(best_by_text[texts[number]], score=means[number]) for number in best]
 
 
 def surviving_expected_utilities(
@@ -80,15 +80,15 @@ def surviving_expected_utilities(
         The mean over all references of each text that is left.
     """
     draw = np.random.default_rng(seed)
-    alive: dict[int, Floats] = {number: np.empty(0) for number in range(num_texts)}
+    survivors: dict[int, Floats] = {number: np.empty(0) for number in range(num_texts)}
     size = 0
     while size < len(references):
-        size, before = min(max(NUM_INITIAL_REFERENCES, 2 * size), len(references)), size
-        for number, known in alive.items():
-            alive[number] = np.concatenate([known, utility(number, references[before:size])])
-        if size < len(references) and len(alive) > 1:
-            alive = _prune_candidates(alive, draw, confidence)
-    return {number: float(known.mean()) for number, known in alive.items()}
+        size, previous_size = min(max(NUM_INITIAL_REFERENCES, 2 * size), len(references)), size
+        for number, utilities in survivors.items():
+            survivors[number] = np.concatenate([utilities, utility(number, references[previous_size:size])])
+        if size < len(references) and len(survivors) > 1:
+            survivors = _prune_candidates(survivors, draw, confidence)
+    return {number: float(utilities.mean()) for number, utilities in survivors.items()}
 
 
 def _prune_candidates(
@@ -101,7 +101,7 @@ def _prune_candidates(
     best = values.mean(1).argmax()
     share = (means >= means[best]).mean(1)
     return {
-        number: known
-        for (number, known), each in zip(utilities_by_text.items(), share, strict=True)
-        if each > 1 - confidence
+        number: utilities
+        for (number, utilities), win_share in zip(utilities_by_text.items(), share, strict=True)
+        if win_share > 1 - confidence
     }

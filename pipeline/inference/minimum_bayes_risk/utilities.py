@@ -45,12 +45,14 @@ class _NgramCounts:
 
 def _count_matrix(counters: Sequence[Counter[object]]) -> NDArray[np.int64]:
     """(U, G) counts."""
-    columns = {ngram: column for column, ngram in enumerate(dict.fromkeys(key for each in counters for key in each))}
-    found = np.zeros((len(counters), len(columns)), np.int64)
-    for row, each in enumerate(counters):
-        for ngram, count in each.items():
-            found[row, columns[ngram]] = count
-    return found
+    columns = {
+        ngram: column for column, ngram in enumerate(dict.fromkeys(key for counter in counters for key in counter))
+    }
+    matrix = np.zeros((len(counters), len(columns)), np.int64)
+    for row, counter in enumerate(counters):
+        for ngram, count in counter.items():
+            matrix[row, columns[ngram]] = count
+    return matrix
 
 
 class SegmentChrf:
@@ -64,15 +66,16 @@ class SegmentChrf:
     def __call__(self, hypothesis: int, references: TextIndices) -> Floats:
         """Return the chrF of a text by each of some references."""
         matches, totals = self._ngrams.matches(hypothesis, references), self._ngrams.totals.astype(np.float64)
-        given, wanted = totals[:, [hypothesis]], totals[:, np.asarray(references)]
-        both = (given > 0) & (wanted > 0)
-        orders = np.maximum(both.sum(0), 1)
+        hypothesis_totals, reference_totals = totals[:, [hypothesis]], totals[:, np.asarray(references)]
+        has_both = (hypothesis_totals > 0) & (reference_totals > 0)
+        orders = np.maximum(has_both.sum(0), 1)
         precision, recall = (
-            (np.where(both, matches, 0) / np.maximum(total, 1)).sum(0) / orders for total in (given, wanted)
+            (np.where(has_both, matches, 0) / np.maximum(total, 1)).sum(0) / orders
+            for total in (hypothesis_totals, reference_totals)
         )
         factor = CHRF_BETA**2
-        below = factor * precision + recall
-        scores: Floats = 100 * (1 + factor) * precision * recall / np.where(below > 0, below, 1)
+        denominator = factor * precision + recall
+        scores: Floats = 100 * (1 + factor) * precision * recall / np.where(denominator > 0, denominator, 1)
         return scores
 
 
@@ -92,13 +95,13 @@ class SegmentBleu:
     def __call__(self, hypothesis: int, references: TextIndices) -> Floats:
         """Return the BLEU of a text by each of some references."""
         matches, totals = self._ngrams.matches(hypothesis, references), self._ngrams.totals.astype(np.float64)
-        given, length = totals[:, hypothesis], totals[0, np.asarray(references)]
-        order = int((given > 0).sum())
+        hypothesis_totals, length = totals[:, hypothesis], totals[0, np.asarray(references)]
+        order = int((hypothesis_totals > 0).sum())
         if not order:
             return np.zeros(len(references))
         misses = np.cumsum(matches[:order] == 0, axis=0)
-        smoothed = np.where(matches[:order] > 0, matches[:order], 0.5**misses) / given[:order, None]
-        brevity = np.exp(np.minimum(0, 1 - length / given[0]))
+        smoothed = np.where(matches[:order] > 0, matches[:order], 0.5**misses) / hypothesis_totals[:order, None]
+        brevity = np.exp(np.minimum(0, 1 - length / hypothesis_totals[0]))
         return np.where(matches.any(0), 100 * brevity * np.exp(np.log(smoothed).mean(0)), 0)
 
 

@@ -62,12 +62,12 @@ def assemble_trainer(session: TrainingSession, checkpoints: Checkpoints, checkpo
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
     context = make_task_context(session, settings)
     check_trainable(session, context)
-    drawn = initial_state(session, settings, context)
+    state = initial_state(session, settings, context)
     if checkpoint is None:
-        start = fresh_start(session, drawn, context)
+        start = fresh_start(session, state, context)
         start = replace(start, state=shard_state(session, start.state, settings, context))
     else:
-        start = resumed_start(session, shard_state(session, drawn, settings, context), settings, checkpoint)
+        start = resumed_start(session, shard_state(session, state, settings, context), settings, checkpoint)
     setup = build_setup(session, start, context)
     report_training_setup(session, start, setup)
     return make_trainer(session, start.state, setup, context.target, checkpoints)
@@ -102,10 +102,10 @@ def report_training_setup(session: TrainingSession, start: StartingPoint, setup:
         parameters = num_parameters(state.model) if session.config.init_from is None else 0
         tokens = setup.batches.num_tokens
         config = session.config
-        for doubt in recipe_warnings(
+        for warning in recipe_warnings(
             config.schedule, config.batch_growth, total_steps=setup.total_steps, parameters=parameters, tokens=tokens
         ):
-            reporter.warn(doubt)
+            reporter.warn(warning)
 
 
 def make_trainer(
@@ -139,7 +139,7 @@ def make_trainer(
         world=world,
         redraw=CurvesSink(log, session.folder / "curves.svg"),
         on_update=CpuLoadWatch(settings.threads if wait else 1, session.reporter.warn),
-        on_validation=session.heard,
+        on_validation=session.on_validation,
     )
 
 
@@ -158,8 +158,10 @@ def make_gradients(session: TrainingSession, state: TrainState, setup: TrainingS
     data, seed, config, world = session.data, session.seed, session.config, session.world
     if uses_online_updates(session.model, config, state.progress.settings):
         return Word2vecGradientComputer(state.model, setup.task, data.train, config, seed, world, state.optimizer)
-    found = GradientComputer(state.model, setup.task, data.train, config, seed, world, setup.resegmentation)
-    return found if data.augmentation is None else replace(found, at_step=ImageAugmenter(data.augmentation, seed))
+    gradients = GradientComputer(state.model, setup.task, data.train, config, seed, world, setup.resegmentation)
+    return (
+        gradients if data.augmentation is None else replace(gradients, at_step=ImageAugmenter(data.augmentation, seed))
+    )
 
 
 def open_log(session: TrainingSession, progress: Progress) -> MetricsLog:
@@ -168,11 +170,11 @@ def open_log(session: TrainingSession, progress: Progress) -> MetricsLog:
     """
     log = MetricsLog(session.folder / "metrics.jsonl")
     if session.world.is_main_process:
-        document = plan_document(session.todo)
+        document = plan_document(session.plan)
         log.truncate(step=progress.step, last_validation_step=progress.last_validated_step)
         log.mirrors = open_sinks(
             session.config.all_trackers,
-            make_tracked_run(session.run_folder, session.todo, progress),
+            make_tracked_run(session.run_folder, session.plan, progress),
             {key: value for key, value in flatten_keys(document) if key not in KEYS_CHANGEABLE_ON_RESUME},
             log.lines,
             step=progress.step,

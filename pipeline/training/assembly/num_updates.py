@@ -44,8 +44,8 @@ def step_after_epoch(num_batches: int, step: int, config: TrainingConfig, world_
     growth = config.batch_growth
     for grows_at in () if growth is None else growth.steps:
         size = config.accumulation_steps_at(step + 1) * world_size
-        before = min(max(grows_at - step, 0), -(-num_batches // size))  # of the updates before it grows
-        step, num_batches = step + before, max(num_batches - before * size, 0)
+        num_updates = min(max(grows_at - step, 0), -(-num_batches // size))  # those before it grows
+        step, num_batches = step + num_updates, max(num_batches - num_updates * size, 0)
     return step - (-num_batches // (config.accumulation_steps_at(step + 1) * world_size))
 
 
@@ -73,12 +73,12 @@ def resolve_total_steps(
     world_size = progress.settings.world_size
     total_steps = last_step(config, num_batches, world_size)
     if progress.step and config.schedule.name in TOTAL_STEPS_SCHEDULES:
-        agreed = progress.total_steps
-        if not agreed:  # a checkpoint of a version that did not write it down
-            agreed = last_step(_apply_planned_end(previous_plan, config), num_batches, world_size)
-        if total_steps not in (agreed, progress.step):
-            raise RecipeError(_changed_end_message(progress.step, agreed, total_steps, config, folder))
-        progress.total_steps = agreed
+        agreed_total = progress.total_steps
+        if not agreed_total:  # a checkpoint of a version that did not write it down
+            agreed_total = last_step(_apply_planned_end(previous_plan, config), num_batches, world_size)
+        if total_steps not in (agreed_total, progress.step):
+            raise RecipeError(_changed_end_message(progress.step, agreed_total, total_steps, config, folder))
+        progress.total_steps = agreed_total
     else:
         progress.total_steps = total_steps
     return total_steps
@@ -86,8 +86,8 @@ def resolve_total_steps(
 
 def _apply_planned_end(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
     """The config with the end that a plan has."""
-    ends = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
-    return TrainingConfig.model_validate({**config.model_dump(), **ends})
+    planned_end = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
+    return TrainingConfig.model_validate({**config.model_dump(), **planned_end})
 
 
 def _changed_end_message(

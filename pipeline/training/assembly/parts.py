@@ -28,7 +28,7 @@ def training_folder(plan: Plan) -> Path:
 class TrainingSession:
     """The settings and data of one training, and the process it runs in."""
 
-    todo: Plan
+    plan: Plan
     config: TrainingConfig
     model: ModelConfig
     decoding: DecodingConfig
@@ -36,23 +36,23 @@ class TrainingSession:
     data: Dataset
     reporter: Reporter
     world: World
-    heard: ValidationCallback = lambda validation, is_last: None
+    on_validation: ValidationCallback = lambda validation, is_last: None
 
     @property
     def folder(self) -> Path:
         """The folder of the work in progress."""
-        return training_folder(self.todo)
+        return training_folder(self.plan)
 
     @property
     def run_folder(self) -> Path:
         """The folder of the run, which may be a link; nothing below it is followed."""
-        return self.todo.folder.parent
+        return self.plan.folder.parent
 
     @property
     def seed(self) -> int:
         """The recipe's, which a training always has."""
-        assert self.todo.seed is not None
-        return self.todo.seed
+        assert self.plan.seed is not None
+        return self.plan.seed
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class StartingPoint:
     """The state that a training has when its first or next update is due, and the plan that it had up to here."""
 
     state: TrainState
-    before: Mapping[str, Any]
+    previous_plan: Mapping[str, Any]
     is_new: bool
 
 

@@ -32,7 +32,7 @@ def build_setup(session: TrainingSession, start: StartingPoint, context: TaskCon
     task = make_task(context)
     batches = task.epochs(session.data.train, context.batch_tokens, session.seed)
     total_steps = resolve_total_steps(
-        progress, session.config, batches.num_batches, previous_plan=start.before, folder=session.folder
+        progress, session.config, batches.num_batches, previous_plan=start.previous_plan, folder=session.folder
     )
     return TrainingSetup(task, batches, total_steps, make_resegmentation(context, session.seed))
 
@@ -43,8 +43,8 @@ def make_resegmentation(context: TaskContext, seed: int) -> Resegmenter | None:
 
     Raises RecipeError if neither side's tokenizer can give other pieces.
     """
-    wanted = {"bpe_dropout": context.config.bpe_dropout, "unigram_alpha": context.config.unigram_alpha}
-    settings = {name: value for name, value in wanted.items() if value is not None}
+    requested_settings = {"bpe_dropout": context.config.bpe_dropout, "unigram_alpha": context.config.unigram_alpha}
+    settings = {name: value for name, value in requested_settings.items() if value is not None}
     for name, value in settings.items():
         if TASK_SPECS[context.model.task].predicts_per_word or context.model.block is not None:
             raise RecipeError(f"training.{name}: {NO_RESEGMENTATION_REASON}: remove it")

@@ -118,7 +118,7 @@ def initial_state(session: TrainingSession, settings: ExecutionSettings, context
         initialize_as_word2vec(model)
     check_disk_space(session.folder, num_parameters(model), config.keep, ema=config.ema is not None)
     ema = None if config.ema is None else Ema(model, config.ema)
-    progress = Progress(settings=settings, plan=plan_document(session.todo))
+    progress = Progress(settings=settings, plan=plan_document(session.plan))
     return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
 
 
@@ -169,9 +169,9 @@ def fresh_start(session: TrainingSession, state: TrainState, context: TaskContex
         )
     initialize_for_task(state, make_task(context), context, session.data, session.reporter)
     if config.batch_tokens == "auto":
-        found = find_largest_batch_tokens(session, state.model, context)
-        progress.settings = progress.settings.model_copy(update={"batch_tokens": found})
-    return StartingPoint(state, before=progress.plan, is_new=True)
+        batch_tokens = find_largest_batch_tokens(session, state.model, context)
+        progress.settings = progress.settings.model_copy(update={"batch_tokens": batch_tokens})
+    return StartingPoint(state, previous_plan=progress.plan, is_new=True)
 
 
 def resumed_start(
@@ -192,10 +192,10 @@ def resumed_start(
     earlier = read_progress(checkpoint).settings
     if reason := other_updates_problem(session.model, session.config, earlier, settings, world.size):
         raise RecipeError(reason)
-    before = world.run_on_every_rank(  # each may read a part of its own
-        lambda: restore_progress(state, checkpoint, session.todo, settings, world.size)
+    previous_plan = world.run_on_every_rank(  # each may read a part of its own
+        lambda: restore_progress(state, checkpoint, session.plan, settings, world.size)
     )
-    return StartingPoint(state, before=before, is_new=False)
+    return StartingPoint(state, previous_plan=previous_plan, is_new=False)
 
 
 def shard_state(

@@ -34,16 +34,16 @@ def make_validator(
     def make_split_validator(
         split: Split, previous_metrics: ValidationMetrics | None, name: str = "validation"
     ) -> Validator:
-        ordered = task.ordered_batches(split, session.data.batch_tokens)
+        batches = task.ordered_batches(split, session.data.batch_tokens)
         signature = None if previous_metrics is None else previous_metrics.bleu_signature
-        return Validator(task, split, ordered, make_scorer(session, task, split, target_tokenizer, signature, name))
+        return Validator(task, split, batches, make_scorer(session, task, split, target_tokenizer, signature, name))
 
     if len(directions) < 2:
         return make_split_validator(valid, last)
-    each_before = {} if last is None else last.directions
+    previous_directions = {} if last is None else last.directions
     return DirectionsValidator(
         {
-            name: make_split_validator(valid.select_rows(rows), each_before.get(name), name)
+            name: make_split_validator(valid.select_rows(rows), previous_directions.get(name), name)
             for name, rows in directions.items()
         }
     )
@@ -86,10 +86,10 @@ def make_scorer(
         beam = session.config.validation.beam
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": beam, "n_best": 1})
         scorer = ValidationTranslator(split, target_tokenizer, decoding, session.evaluation, metrics, before=before)
-    for metric, why in scorer.missing.items():
-        without = f"{name} has no {metric_label(metric)}: {why}"
+    for metric, reason in scorer.missing.items():
+        problem = f"{name} has no {metric_label(metric)}: {reason}"
         if stopping == metric:
             remedy = "set evaluation.bleu_tokenize, or" if metric == "bleu" else "set"
-            raise DataError(f'{without}; {remedy} early_stopping.metric = "loss"')
-        session.reporter.warn(without)
+            raise DataError(f'{problem}; {remedy} early_stopping.metric = "loss"')
+        session.reporter.warn(problem)
     return scorer if scorer.metrics else None

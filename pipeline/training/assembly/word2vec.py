@@ -62,7 +62,7 @@ def no_online_updates_reason(model: ModelConfig, config: TrainingConfig, setting
         settings: the decisions of the first start.
     """
     optimizer = config.optimizer
-    needed = {
+    required_values = {
         "training.optimizer.momentum": (optimizer.momentum, 0.0),
         "training.optimizer.weight_decay": (optimizer.weight_decay, 0.0),
         "training.clip_norm": (config.clip_norm, None),
@@ -70,11 +70,13 @@ def no_online_updates_reason(model: ModelConfig, config: TrainingConfig, setting
         "training.l2": (config.l2, 0.0),
         "model.freeze_vectors": (model.freeze_vectors, False),
     }
-    others = [
-        f"{key} = {'none' if wanted is None else wanted}" for key, (given, wanted) in needed.items() if given != wanted
+    conflicts = [
+        f"{key} = {'none' if required is None else required}"
+        for key, (value, required) in required_values.items()
+        if value != required
     ]
-    if others:
-        return f"set {', '.join(others)}"
+    if conflicts:
+        return f"set {', '.join(conflicts)}"
     if settings.device != "cpu":
         return f"the loop is for CPUs, not for {settings.device}"
     if settings.num_gradient_workers:
@@ -109,16 +111,16 @@ def other_updates_problem(
         settings: the decisions from now on.
         num_processes: the number of processes from now on.
     """
-    before, after = (uses_online_updates(model, config, each) for each in (earlier, settings))
-    if before == after and (not before or num_processes == earlier.world_size):
+    was_online, is_online = (uses_online_updates(model, config, each) for each in (earlier, settings))
+    if was_online == is_online and (not was_online or num_processes == earlier.world_size):
         return None
     kinds = "one step for each prediction", "one step an update"
-    began, would = kinds if before else kinds[::-1]
+    old_kind, new_kind = kinds if was_online else kinds[::-1]
     number = format_count(earlier.world_size, "process", "processes")
     remedy = f'resume it with {number} on {earlier.device}, with training.parallel = "{earlier.parallel}"'
-    if before == after:
+    if was_online == is_online:
         return f"training of these word vectors merges the steps of {number}, and would merge others: {remedy}"
-    return f"training of these word vectors began with {began}, and would go on with {would}: {remedy}"
+    return f"training of these word vectors began with {old_kind}, and would go on with {new_kind}: {remedy}"
 
 
 @torch.no_grad()
@@ -170,9 +172,12 @@ class Word2vecGradientComputer(GradientComputer):
         self.keep = self.every_word
         if words.subsample is not None:
             self.keep = self.every_word * keep_probability(model.frequencies, words.subsample).double().numpy()
-        kept, negatives = torch.from_numpy(shares * self.keep), task.objective.negatives
-        kept, drawn = kept / kept.sum().clamp(min=1e-300), torch.from_numpy(noise / noise.sum())
-        self.steps_a_prediction = kept * (1 + negatives), kept + negatives * drawn
+        kept_shares, negatives = torch.from_numpy(shares * self.keep), task.objective.negatives
+        kept_shares, negative_shares = (
+            kept_shares / kept_shares.sum().clamp(min=1e-300),
+            torch.from_numpy(noise / noise.sum()),
+        )
+        self.steps_a_prediction = kept_shares * (1 + negatives), kept_shares + negatives * negative_shares
 
     def start_gradient(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         """Take the steps of an update, batch by batch.
@@ -188,10 +193,10 @@ class Word2vecGradientComputer(GradientComputer):
         batches = list(zip(group, count_earlier_occurrences(group), strict=True))
         for _, (rows, repeats) in self.world.shard_items(batches):
             keys = example_rng_keys(update, rows, repeats)
-            loss, found = self._run_steps(rows, keys, self.keep)
-            if not found:  # of a batch of which nothing was left nothing would be learned: it is read whole
-                loss, found = self._run_steps(rows, keys, self.every_word)
-            total, count = total + loss, count + found
+            loss, num_losses = self._run_steps(rows, keys, self.keep)
+            if not num_losses:  # of a batch of which nothing was left nothing would be learned: it is read whole
+                loss, num_losses = self._run_steps(rows, keys, self.every_word)
+            total, count = total + loss, count + num_losses
         sums = torch.tensor([total, total, count, float(stop), 0.0], dtype=torch.float64)
         if self.world.size > 1:
             self.world.all_reduce_sum(sums)
@@ -207,11 +212,11 @@ class Word2vecGradientComputer(GradientComputer):
             count: () predictions of all processes.
             processes: number of those that had a batch.
         """
-        ways = torch.stack([end - start for end, start in zip(weights, starts, strict=True)])
-        self.world.all_reduce_sum(ways)
-        for end, start, way, steps in zip(weights, starts, ways, self.steps_a_prediction, strict=True):
+        movements = torch.stack([end - start for end, start in zip(weights, starts, strict=True)])
+        self.world.all_reduce_sum(movements)
+        for end, start, movement, steps in zip(weights, starts, movements, self.steps_a_prediction, strict=True):
             factors = merge_factors(self._learning_rate() * steps * count / processes, processes)
-            torch.addcmul(start, way, (factors / processes).to(way.dtype)[:, None], out=end)
+            torch.addcmul(start, movement, (factors / processes).to(movement.dtype)[:, None], out=end)
 
     def _learning_rate(self) -> float:
         rate: float = self.optimizer.param_groups[0]["lr"]
@@ -222,5 +227,5 @@ class Word2vecGradientComputer(GradientComputer):
         ids, lengths = self.split.target.take(rows)
         weights = (each.weight.detach().numpy() for each in (self.model.table, self.model.output))
         rate = self._learning_rate()
-        found: tuple[float, int] = self.loop(ids, lengths, keys, *weights, keep, self.table, *self.window, rate)
-        return found
+        result: tuple[float, int] = self.loop(ids, lengths, keys, *weights, keep, self.table, *self.window, rate)
+        return result

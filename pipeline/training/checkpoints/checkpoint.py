@@ -53,20 +53,22 @@ class Checkpoint:
         if any(each.keys() != loaded[0].keys() for each in loaded):
             raise DataError(f"checkpoint is damaged: the parts of {name} have different tensors", file=self.folder)
         try:
-            found = {key: join_shards([each[key] for each in loaded]) for key in loaded[0]}
+            merged = {key: join_shards([each[key] for each in loaded]) for key in loaded[0]}
         except (RuntimeError, ValueError) as error:
             problem = f"checkpoint is damaged: the parts of {name} do not fit: {str(error).splitlines()[0]:.100}"
             raise DataError(problem, file=self.folder) from error
-        return {key: shard_of_rank(tensor, rank, size) for key, tensor in found.items()}
+        return {key: shard_of_rank(tensor, rank, size) for key, tensor in merged.items()}
 
     def _part_files(self, name: str) -> list[str]:
         """The files with tensors of this name, in the order of the processes. Raises DataError if one is missing."""
         if f"{name}.safetensors" in self.files:
             return [f"{name}.safetensors"]
-        found = sorted(file for file in self.files if re.fullmatch(rf"{name}-\d{{5}}-of-\d{{5}}\.safetensors", file))
-        if found != [part_file_name(name, rank, len(found)) for rank in range(len(found))]:
+        part_files = sorted(
+            file for file in self.files if re.fullmatch(rf"{name}-\d{{5}}-of-\d{{5}}\.safetensors", file)
+        )
+        if part_files != [part_file_name(name, rank, len(part_files)) for rank in range(len(part_files))]:
             raise DataError(f"checkpoint is damaged: the parts of {name} are not complete", file=self.folder)
-        return found
+        return part_files
 
     def _load_tensors(self, name: str) -> dict[str, Tensor]:
         file = self.folder / name
@@ -115,9 +117,11 @@ def read_verified(file: Path, files: Mapping[str, Any]) -> bytes:
     expected = files.get(file.name)
     try:
         status = file.lstat()
-        ours = stat.S_ISREG(status.st_mode) and isinstance(expected, dict) and status.st_size == expected.get("size")
+        is_expected = (
+            stat.S_ISREG(status.st_mode) and isinstance(expected, dict) and status.st_size == expected.get("size")
+        )
         contents = b""
-        if ours:
+        if is_expected:
             with open_regular_file(file, follow_symlinks=False) as stream:
                 contents = stream.read()
     except OSError as error:

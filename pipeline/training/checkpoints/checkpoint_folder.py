@@ -91,16 +91,20 @@ class Checkpoints:
             files = self._write_tensors(step, groups)
         except OSError as error:
             failed = error
-        written = world.all_gather_object({"files": files, "failed": None if failed is None else str(failed)})
+        reports = world.all_gather_object({"files": files, "failed": None if failed is None else str(failed)})
         if failed is not None:
             raise failed
-        problem = next((each["failed"] for each in written if each["failed"] is not None), None)
+        problem = next((each["failed"] for each in reports if each["failed"] is not None), None)
 
         def publish_or_remove_draft() -> None:
             try:
                 if problem is not None:
                     raise OSError(problem)
-                self._publish_draft(step, {name: each for one in written for name, each in one["files"].items()}, state)
+                self._publish_draft(
+                    step,
+                    {name: fingerprint for report in reports for name, fingerprint in report["files"].items()},
+                    state,
+                )
             except BaseException:
                 self._try_to_remove(self._draft_folder(step))
                 raise
@@ -142,19 +146,19 @@ class Checkpoints:
         file = folder / "state.json"
         try:
             document = read_json(file)
-            sealed, state, files = document.pop("sha256"), document["state"], document["files"]
+            expected_sha256, state, files = document.pop("sha256"), document["state"], document["files"]
             version = document["format"]
             if not (isinstance(state, dict) and isinstance(files, dict)):
                 raise TypeError("wrong structure")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"checkpoint is damaged: {type(error).__name__}: {error}", file=file) from error
-        if sealed != document_sha256(document):
+        if expected_sha256 != document_sha256(document):
             raise DataError("checkpoint is damaged: its own sha256 does not fit", file=file)
         if version != FORMAT_VERSION:
             raise DataError(f"checkpoint has format {version}; this tfm reads format {FORMAT_VERSION}", file=file)
-        found = {entry.name for entry in folder.iterdir()} - {"state.json"}
-        if odd := sorted(found ^ files.keys()):
-            raise DataError(f"checkpoint is damaged: {odd[0]} is missing or does not belong", file=folder)
+        names = {entry.name for entry in folder.iterdir()} - {"state.json"}
+        if mismatches := sorted(names ^ files.keys()):
+            raise DataError(f"checkpoint is damaged: {mismatches[0]} is missing or does not belong", file=folder)
         for name in files:
             read_verified(folder / name, files)
         return Checkpoint(folder, step, state, files)
@@ -194,10 +198,10 @@ class Checkpoints:
         """Remove a checkpoint; its name is gone first, so that it is never half there."""
         check_no_symlinks(self._run, self.checkpoint_folder(step))
         if self.checkpoint_folder(step).exists():
-            dropped = self.folder / f".dropped-{step:07d}"
-            self._try_to_remove(dropped)
-            self.checkpoint_folder(step).rename(dropped)
-            remove_path_below(self._run, dropped)
+            dropped_folder = self.folder / f".dropped-{step:07d}"
+            self._try_to_remove(dropped_folder)
+            self.checkpoint_folder(step).rename(dropped_folder)
+            remove_path_below(self._run, dropped_folder)
 
     def _try_to_remove(self, leftover: Path) -> None:
         """Remove a folder that does no harm if it stays."""
@@ -213,11 +217,11 @@ class Checkpoints:
 
 def recovery_hint(checkpoints: Checkpoints) -> str:
     """Advice for a training that cannot continue."""
-    saved = max(checkpoints.steps(), default=None)
+    newest_step = max(checkpoints.steps(), default=None)
     remedy = "To start over, lower training.schedule.peak or raise training.schedule.warmup_steps"
-    if saved is None:
+    if newest_step is None:
         return f"there is no checkpoint yet.\n{remedy}"
     return (
-        f"the checkpoint of step {saved} is intact.\n{remedy}; or publish what there is (training.max_steps = "
-        f"{saved}) and start another training from it (--init-from)"
+        f"the checkpoint of step {newest_step} is intact.\n{remedy}; or publish what there is (training.max_steps = "
+        f"{newest_step}) and start another training from it (--init-from)"
     )

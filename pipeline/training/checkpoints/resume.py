@@ -54,17 +54,17 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
         DataError: there are checkpoints and none can be read.
     """
     checkpoints.remove_leftovers()
-    found = checkpoints.newest_verified(reporter)
-    if found is None:
+    newest = checkpoints.newest_verified(reporter)
+    if newest is None:
         return None
-    progress = read_progress(found)
+    progress = read_progress(newest)
     changes = find_differences(progress.plan, plan_document(plan))
     words = "; ".join(f"{_plan_key_to_recipe_key(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
     if changes.keys() <= KEYS_CHANGEABLE_ON_RESUME and not is_past_end(progress, config):
         return progress.step
     folder = checkpoints.folder.parent
-    aside = _unused_old_folder(folder)
-    folder.rename(aside)
+    backup_folder = _unused_old_folder(folder)
+    folder.rename(backup_folder)
     progress_words = (
         f"; it has done {format_count(progress.step, 'update')} already"
         if changes.keys() <= KEYS_CHANGEABLE_ON_RESUME
@@ -72,7 +72,7 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     )
     reporter.line(
         f"training: the recipe changed ({words}){progress_words}, so training starts from scratch. The previous one "
-        f"was moved to {aside}"
+        f"was moved to {backup_folder}"
     )
     return None
 
@@ -94,8 +94,8 @@ def restore_progress(
     """
     state.restore(checkpoint)
     progress, plan = state.progress, plan_document(next_plan)
-    before = progress.plan
-    changes = sorted(find_differences(before, plan).items())
+    previous_plan = progress.plan
+    changes = sorted(find_differences(previous_plan, plan).items())
     setting_changes = [
         SettingChange(step=progress.step, key=_plan_key_to_recipe_key(key), old=old, new=new)
         for key, (old, new) in changes
@@ -103,13 +103,13 @@ def restore_progress(
     if (earlier := progress.num_processes) != num_processes:
         setting_changes.append(SettingChange(step=progress.step, key=NUM_PROCESSES_KEY, old=earlier, new=num_processes))
     progress.changes, progress.plan, progress.settings = [*progress.changes, *setting_changes], plan, settings
-    return before
+    return previous_plan
 
 
 def resume_message(progress: Progress) -> str:
     """The message for a resumed training, with the settings that were changed."""
-    now = [f"{each.key} {each.old} -> {each.new}" for each in progress.changes if each.step == progress.step]
-    changed = f"; changed: {'; '.join(now)}" if now else ""
+    changes = [f"{each.key} {each.old} -> {each.new}" for each in progress.changes if each.step == progress.step]
+    changed = f"; changed: {'; '.join(changes)}" if changes else ""
     return f"training: resuming after step {progress.step:,}{changed}"
 
 
@@ -128,9 +128,9 @@ def is_past_end(progress: Progress, config: TrainingConfig) -> bool:
 def _unused_old_folder(folder: Path) -> Path:
     """`<folder>.old-N` with the first N that is free."""
     number = 1
-    while os.path.lexists(aside := folder.with_name(f"{folder.name}.old-{number}")):
+    while os.path.lexists(backup_folder := folder.with_name(f"{folder.name}.old-{number}")):
         number += 1
-    return aside
+    return backup_folder
 
 
 def resolve_execution_settings(
@@ -159,7 +159,7 @@ def resolve_execution_settings(
     precision = next(name for name, each in PRECISIONS.items() if each == dtype)
     threads = _choose_num_threads(config, world, checkpoint)
     size = config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens
-    now = ExecutionSettings(
+    current = ExecutionSettings(
         device=world.device.type,
         precision=world.all_gather_object(precision)[0],  # each process has measured; the first one's word counts
         threads=threads,
@@ -168,40 +168,42 @@ def resolve_execution_settings(
         batch_tokens=size,
     )
     if checkpoint is None:
-        return now
+        return current
     earlier = read_progress(checkpoint).settings
-    if earlier.world_size != now.world_size and not config.elastic:
+    if earlier.world_size != current.world_size and not config.elastic:
         raise RecipeError(
-            f"training began with {earlier.world_size} processes, not {now.world_size}; resume it with torchrun "
-            f"--nproc-per-node {earlier.world_size}, set training.elastic = true to go on with {now.world_size}, "
+            f"training began with {earlier.world_size} processes, not {current.world_size}; resume it with torchrun "
+            f"--nproc-per-node {earlier.world_size}, set training.elastic = true to go on with {current.world_size}, "
             f"or move {checkpoint.folder.parent.parent} away to start over"
         )
-    kept = {
+    restored_settings = {
         setting_name: getattr(earlier, setting_name)
         for setting_name in ("threads", "parallel")
         if getattr(config, setting_name) == "auto"
     }
     if parallel_training_unsupported_reason(model, world) is not None:  # of another machine
-        kept["parallel"] = "threads"
-    now = now.model_copy(update=kept)
+        restored_settings["parallel"] = "threads"
+    current = current.model_copy(update=restored_settings)
     for setting_name in ("device", "torch", "threads", "parallel"):
-        before, after = getattr(earlier, setting_name), getattr(now, setting_name)
-        if before != after:
-            differs = "last digits may differ"
+        earlier_value, current_value = getattr(earlier, setting_name), getattr(current, setting_name)
+        if earlier_value != current_value:
+            difference = "last digits may differ"
             if setting_name == "parallel" or (
-                setting_name == "threads" and "processes" in (earlier.parallel, now.parallel)
+                setting_name == "threads" and "processes" in (earlier.parallel, current.parallel)
             ):
-                differs = "dropout draws other numbers for other shares, so losses differ by more than rounding"
-            reporter.warn(f"training began with {setting_name} {before} and continues with {after}: {differs}")
-    return earlier.model_copy(update=now.model_dump(include={"device", "torch", "threads", "parallel"}))
+                difference = "dropout draws other numbers for other shares, so losses differ by more than rounding"
+            reporter.warn(
+                f"training began with {setting_name} {earlier_value} and continues with {current_value}: {difference}"
+            )
+    return earlier.model_copy(update=current.model_dump(include={"device", "torch", "threads", "parallel"}))
 
 
 def _choose_num_threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
     """Return the number of threads of this process; of several processes each has its own, as torchrun sets them."""
     if config.threads != "auto":
         return config.threads
-    measured = world.size == 1 and checkpoint is None
-    return choose_threads(world.device) if measured else torch.get_num_threads()
+    is_measured = world.size == 1 and checkpoint is None
+    return choose_threads(world.device) if is_measured else torch.get_num_threads()
 
 
 def _choose_parallel(

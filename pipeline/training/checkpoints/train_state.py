@@ -115,10 +115,10 @@ class Progress(BaseModel):
     @property
     def num_processes(self) -> int:
         """The number of processes of the last update; each update has the batches of as many as at the beginning."""
-        found: int = next(
+        count: int = next(
             (each.new for each in reversed(self.changes) if each.key == NUM_PROCESSES_KEY), self.settings.world_size
         )
-        return found
+        return count
 
     @property
     def last_validated_step(self) -> int:
@@ -185,18 +185,20 @@ class TrainState:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Become the state that was saved; weights are copied into the tensors that are there."""
-        place = (self.world.rank, self.world.size) if self.is_sharded else (0, 1)
-        weights, own = checkpoint.tensors("model", *place), local_weights(self.model)
-        wanted, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
-        check_shapes_match(wanted, found, checkpoint.folder)
-        _check_tensors(own, weights, checkpoint.folder)
+        shard = (self.world.rank, self.world.size) if self.is_sharded else (0, 1)
+        weights, local = checkpoint.tensors("model", *shard), local_weights(self.model)
+        expected_shapes, saved_shapes = (
+            {name: tuple(each.shape) for name, each in group.items()} for group in (local, weights)
+        )
+        check_shapes_match(expected_shapes, saved_shapes, checkpoint.folder)
+        _check_tensors(local, weights, checkpoint.folder)
         with torch.no_grad():
-            for name, tensor in own.items():
+            for name, tensor in local.items():
                 tensor.copy_(weights[name])
         try:
-            restore_state(self.optimizer, self.model, checkpoint.tensors("optimizer", *place))
+            restore_state(self.optimizer, self.model, checkpoint.tensors("optimizer", *shard))
             if self.ema is not None:
-                averages = checkpoint.tensors("ema", *place)
+                averages = checkpoint.tensors("ema", *shard)
                 _check_tensors(self.ema.weights, averages, checkpoint.folder)
                 self.ema.load(averages)
         except (KeyError, RuntimeError) as error:
@@ -204,14 +206,16 @@ class TrainState:
         self.progress = read_progress(checkpoint)
 
 
-def _check_tensors(expected: dict[str, Tensor], saved: dict[str, Tensor], folder: Path) -> None:
+def _check_tensors(expected: dict[str, Tensor], saved_tensors: dict[str, Tensor], folder: Path) -> None:
     """Raise DataError where a tensor found is of another type or shape than the own one, which a copy would change."""
     for name, tensor in expected.items():
-        if (other := saved.get(name)) is None:
+        if (saved_tensor := saved_tensors.get(name)) is None:
             continue
-        kinds = (f"{each.dtype} {tuple(each.shape)}" for each in (other, tensor))
-        if (kind := next(kinds)) != (wanted := next(kinds)):
-            raise DataError(f"checkpoint does not fit this training: {name} is {kind}, not {wanted}", file=folder)
+        kinds = (f"{each.dtype} {tuple(each.shape)}" for each in (saved_tensor, tensor))
+        if (kind := next(kinds)) != (expected_kind := next(kinds)):
+            raise DataError(
+                f"checkpoint does not fit this training: {name} is {kind}, not {expected_kind}", file=folder
+            )
 
 
 def read_progress(checkpoint: Checkpoint) -> Progress:

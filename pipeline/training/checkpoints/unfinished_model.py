@@ -44,14 +44,16 @@ def load_checkpoint(
     try:
         config = ModelConfig.model_validate(progress.plan["config"]["model"])
         if (lora := progress.plan["config"]["training"].get("lora")) is not None:
-            about = LoraConfig.model_validate(lora)
-            weights = merge_adapters(*split_adapters(weights), about.scale / about.rank)
+            lora_config = LoraConfig.model_validate(lora)
+            weights = merge_adapters(*split_adapters(weights), lora_config.scale / lora_config.rank)
         tokenizers = _read_tokenizers(run, progress)
         images = load_image_transform(config, run / "training" / TOKENIZER_FOLDER)
         sizes = [each.vocab_size for each in tokenizers]
-        found = {name: tuple(each.shape) for name, each in weights.items()}
-        wanted = model_weight_shapes(config, source_vocab=sizes[0], target_vocab=sizes[1], image=image_shape(images))
-        check_shapes_match(wanted, found, checkpoint.folder)
+        shapes = {name: tuple(each.shape) for name, each in weights.items()}
+        expected_shapes = model_weight_shapes(
+            config, source_vocab=sizes[0], target_vocab=sizes[1], image=image_shape(images)
+        )
+        check_shapes_match(expected_shapes, shapes, checkpoint.folder)
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         problem = f"this version of tfm cannot build the checkpoint's model: {str(error).splitlines()[0]:.200}"
         raise DataError(problem, file=checkpoint.folder) from error
@@ -67,8 +69,10 @@ def _read_checkpoint(run: Path, step: int | None) -> tuple[Checkpoint, dict[str,
             raise DataError("holds no checkpoint yet: `tfm train` writes them", file=checkpoints.folder)
         chosen_step = steps[-1] if step is None else step
         if chosen_step not in steps:
-            there = ", ".join(map(str, steps))
-            raise DataError(f"there is no checkpoint of step {chosen_step}, only of {there}", file=checkpoints.folder)
+            available_steps = ", ".join(map(str, steps))
+            raise DataError(
+                f"there is no checkpoint of step {chosen_step}, only of {available_steps}", file=checkpoints.folder
+            )
         try:
             checkpoint = checkpoints.read(chosen_step)
             return checkpoint, published_weights(checkpoint)
@@ -80,11 +84,14 @@ def _read_checkpoint(run: Path, step: int | None) -> tuple[Checkpoint, dict[str,
 
 def _read_tokenizers(run: Path, progress: Progress) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of a training: those it keeps, or, of one that an earlier tfm began, the dataset's."""
-    kept = run / "training" / TOKENIZER_FOLDER
-    if kept.is_dir():
-        walk_tree(kept)  # raises DataError at a link, or a pipe that nobody fills
-        return load_tokenizer_pair(kept)
-    dataset, known = run / "dataset", Input.from_value(progress.plan["inputs"]["dataset"])
+    folder = run / "training" / TOKENIZER_FOLDER
+    if folder.is_dir():
+        walk_tree(folder)  # raises DataError at a link, or a pipe that nobody fills
+        return load_tokenizer_pair(folder)
+    dataset, dataset_input = run / "dataset", Input.from_value(progress.plan["inputs"]["dataset"])
     return read_artifact(
-        dataset, lambda made: load_tokenizer_pair(made.folder / TOKENIZER_FOLDER), "preprocess", must_match=known
+        dataset,
+        lambda made: load_tokenizer_pair(made.folder / TOKENIZER_FOLDER),
+        "preprocess",
+        must_match=dataset_input,
     )

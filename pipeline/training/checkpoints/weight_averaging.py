@@ -38,12 +38,12 @@ class Ema:
     @contextmanager
     def use_ema_weights(self) -> Iterator[None]:
         """Give the model the averaged weights while the body runs; then its own again, to the bit."""
-        kept = {name: tensor.clone() for name, tensor in local_weights(self._model).items()}
+        saved_weights = {name: tensor.clone() for name, tensor in local_weights(self._model).items()}
         try:
             _copy_tensors(self.weights, local_weights(self._model))
             yield
         finally:
-            _copy_tensors(kept, local_weights(self._model))
+            _copy_tensors(saved_weights, local_weights(self._model))
 
 
 @torch.no_grad()

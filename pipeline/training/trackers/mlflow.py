@@ -51,10 +51,10 @@ class MlflowTracker:
             self.run_id = str(earlier_run.info.run_id)
             self._client.update_run(self.run_id, status="RUNNING")
         else:
-            made = self._client.create_run(
+            new_run = self._client.create_run(
                 self._get_or_create_experiment_id(run.runs_folder), run_name=run.name, tags=dict(run.tags)
             )
-            self.run_id = str(made.info.run_id)
+            self.run_id = str(new_run.info.run_id)
             self._log_config(run.config)
 
     def _get_or_create_experiment_id(self, runs_folder: Path) -> str:
@@ -87,12 +87,14 @@ class MlflowTracker:
         """Send the figures of lines of metrics.jsonl."""
         from mlflow.entities import Metric
 
-        now = int(1000 * time.time())
-        found = [
-            Metric(_mlflow_name(name), value, now, int(line["step"])) for line in lines for name, value in scalars(line)
+        timestamp = int(1000 * time.time())
+        metrics = [
+            Metric(_mlflow_name(name), value, timestamp, int(line["step"]))
+            for line in lines
+            for name, value in scalars(line)
         ]
-        for first in range(0, len(found), MAX_METRICS):
-            self._client.log_batch(self.run_id, metrics=found[first : first + MAX_METRICS])
+        for first in range(0, len(metrics), MAX_METRICS):
+            self._client.log_batch(self.run_id, metrics=metrics[first : first + MAX_METRICS])
 
     def save(self, files: Sequence[Path], tags: Mapping[str, str]) -> None:
         """Send files and tags."""

@@ -24,7 +24,7 @@ class TrackingService:
     """A tracking service: how its run is opened, and where it is, given the folder of all runs."""
 
     connect: Callable[[TrackedRun, str | None], Tracker]
-    place: Callable[[Path], str]
+    address: Callable[[Path], str]
 
 
 TRACKING_SERVICES: Mapping[str, TrackingService] = {
@@ -71,7 +71,7 @@ def open_sinks(
             sinks.append(TensorBoardSink(run.folder / "training" / "tensorboard", step=step))
             continue
         service, file = TRACKING_SERVICES[name], tracker_state_file(run.folder, name)
-        state = read_sent_state(file, sha256_of_json(to_jsonable(document)), service.place(run.runs_folder))
+        state = read_sent_state(file, sha256_of_json(to_jsonable(document)), service.address(run.runs_folder))
         sink = TrackerSink(name, partial(service.connect, run), state, file, run.folder, reporter)
         for line in lines:
             sink.append(line)
@@ -96,7 +96,7 @@ def track_scores(names: Sequence[str], run: TrackedRun, scores: Manifest, report
     for name in names:
         if name not in TRACKING_SERVICES or not (file := tracker_state_file(run.folder, name)).exists():
             continue
-        state = read_sent_state(file, None, TRACKING_SERVICES[name].place(run.runs_folder))
+        state = read_sent_state(file, None, TRACKING_SERVICES[name].address(run.runs_folder))
         if state.run_id is None or state.scores == scores.fingerprint:
             continue
         figures = dict(flatten_keys({"event": "test", "step": max(state.steps.values(), default=0), **scores.figures}))

@@ -65,20 +65,20 @@ def read_sent_state(file: Path, plan_hash: str | None, service_address: str) -> 
         service_address: the service that is asked for now; the file's is only compared with it.
     """
     try:
-        sent = SentLines(**read_json(file, max_bytes=MAX_STATE_BYTES))
+        state = SentLines(**read_json(file, max_bytes=MAX_STATE_BYTES))
     except (OSError, DataError, TypeError):
         return SentLines(plan_hash or "", service_address)
     is_valid = (
-        isinstance(sent.training, str)
-        and isinstance(sent.run_id, str)
-        and RUN_ID.fullmatch(sent.run_id)
-        and isinstance(sent.steps, dict)
-        and all(type(step) is int for step in sent.steps.values())
-        and (sent.scores is None or isinstance(sent.scores, str))
+        isinstance(state.training, str)
+        and isinstance(state.run_id, str)
+        and RUN_ID.fullmatch(state.run_id)
+        and isinstance(state.steps, dict)
+        and all(type(step) is int for step in state.steps.values())
+        and (state.scores is None or isinstance(state.scores, str))
     )
-    if not is_valid or sent.place != service_address or sent.training != (plan_hash or sent.training):
+    if not is_valid or state.place != service_address or state.training != (plan_hash or state.training):
         return SentLines(plan_hash or "", service_address)
-    return sent
+    return state
 
 
 def write_sent_state(state: SentLines, file: Path, root: Path) -> None:

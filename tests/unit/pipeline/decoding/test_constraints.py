@@ -104,7 +104,7 @@ def test_how_far_a_hypothesis_has_come(histories, phrases):
             phrase: max(k for k in range(len(phrase)) if not k or tuple(history[-k:]) == phrase[:k]) for phrase in unmet
         }
         assert found.lacking[row].item() == sum(map(len, unmet))
-        assert found.needed[row].item() == sum(map(len, unmet)) - max(depths.values(), default=0)
+        assert found.remaining[row].item() == sum(map(len, unmet)) - max(depths.values(), default=0)
         following = {token for token in found.following[row, 0].tolist() if token != PAD_ID}
         assert following == {phrase[depth] for phrase, depth in depths.items()}
         if unmet:

@@ -119,7 +119,7 @@ def test_what_is_written_is_what_decoding_finds(make, prompt, config):
     config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})
     pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.from_config(2, prompt=prompt))
     (found,) = decode(
-        PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=PhraseConstraints(before=prompt)
+        PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=PhraseConstraints(prompt=prompt)
     )
     wanted = sorted(zip(sums, pieces, strict=True), reverse=True)
     assert [[*each.ids, EOS_ID] for each in found] == [each for _, each in wanted]

@@ -126,7 +126,7 @@ def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatc
     readings = [CpuSample(0.0, 0.0, 0.0)]
     for others, busy in loads:
         last = readings[-1]
-        readings.append(CpuSample(last.clock + 10.0, last.busy + busy, last.own + busy - others))
+        readings.append(CpuSample(last.clock + 10.0, last.busy + busy, last.process + busy - others))
     clock, found, slept = iter([reading.clock for reading in readings[1:]]), list[str](), []
     each = iter(readings)
     monkeypatch.setattr(threads, "read_cpu_sample", lambda: next(each))
