@@ -4,6 +4,7 @@ and errors read as they are shown."""
 import json
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -71,6 +72,12 @@ def command_of(line: str) -> tuple[str, Any, list[str]]:
 ALL = [(name_of(page), command) for page in PAGES for command in dict.fromkeys(commands(page))]
 TFM = [each for each in ALL if each[1].startswith("tfm ") and not re.search(r"\.\.\.|…|\[|\| |^tfm -", each[1])]
 SYNOPSES = [each for each in ALL if each[1].startswith("tfm ") and each not in TFM]
+
+
+FILES_AT_THE_TOP = {
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "CITATION.cff"),
+    *("Makefile", "pyproject.toml", "constraints.txt"),
+}
 
 
 @cache
@@ -235,6 +242,15 @@ def test_the_map_has_every_folder() -> None:
     folders = {each for each in ours if not each.endswith(".py") and "language" not in each}
     assert folders - named == set()
     assert {each for each in named if "/" in each} - ours == set()
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no clone: what is tracked is unknown")
+def test_nothing_strays_at_the_top() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    strays = {name for name in tracked if name and "/" not in name and not name.startswith(".")} - FILES_AT_THE_TOP
+    assert strays == set()
 
 
 def snippets() -> Iterator[tuple[str, str]]:
