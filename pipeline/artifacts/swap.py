@@ -87,15 +87,15 @@ def is_version_link(path: Path) -> bool:
 
 
 def leftover_versions(folder: Path) -> list[Path]:
-    """Versions that were replaced, and drafts of processes that were killed; none that a link beside them gives."""
+    """Versions that were replaced, and drafts of processes that were killed; none that a link beside them points to."""
     names = os.listdir(folder.parent)
     hidden = [folder.parent / name for name in names if _is_version_name(folder, name)]
-    others = [folder.parent / name for name in names if not _is_version_name(folder, name)] if hidden else []
-    links = [path for path in others if path.is_symlink()]
-    given = {os.path.realpath(path) for path in links} | {
+    other_paths = [folder.parent / name for name in names if not _is_version_name(folder, name)] if hidden else []
+    links = [path for path in other_paths if path.is_symlink()]
+    linked_paths = {os.path.realpath(path) for path in links} | {
         os.path.join(folder.parent, os.readlink(path)) for path in links
     }
-    return [path for path in hidden if str(path) not in given]
+    return [path for path in hidden if str(path) not in linked_paths]
 
 
 def list_leftovers_beside(path: Path) -> list[Path]:
