@@ -161,10 +161,12 @@ def show_dry_run(
         _find_splits(data, whole_corpora=whole_corpora),
     )
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
-        found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster)
-    _show_results(config, found, remarks, reporter)
+        result = _clean_splits(
+            config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster
+        )
+    _show_results(config, result, remarks, reporter)
     if page is not None:
-        text = report_page(found.decisions.results, found.text, found.corpora, is_dry=True)
+        text = report_page(result.decisions.results, result.text, result.corpora, is_dry=True)
         write_text_atomically(page, text)
         reporter.line(f"report: {page}")
 
@@ -194,13 +196,13 @@ def _clean_splits(
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
     size = check_and_count_splits(splits, online=online)["train"]
     corpora = list(flatten_portions(splits.train))
-    known = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
+    fingerprints = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
     held_out = _held_out_keys(config, splits, online=online)
     cleaner = Cleaner(
         make_rules(config, held_out),
         corpora,
         online,
-        known,
+        fingerprints,
         work_folder,
         device,
         reporter,
@@ -208,7 +210,7 @@ def _clean_splits(
     )
     with ExitStack() as connected:
         if cluster is not None:
-            settings = MeasurerSettings(sha256_of_json(known), config, held_out, cleaner.everything)
+            settings = MeasurerSettings(sha256_of_json(fingerprints), config, held_out, cleaner.everything)
             measurer = ClusterMeasurer(connected.enter_context(connect_to_cluster(cluster)), settings)
             cleaner = replace(cleaner, measure=measurer.measure_chunks)
         work = cleaner.measure_pairs(size)
@@ -260,7 +262,7 @@ def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[s
     if len(result.corpora) > 1:
         reporter.table("corpora", CORPUS_COLUMNS, corpus_rows(result.text, result.corpora))
     reporter.line(summary_line(result.text))
-    for lost in lost_corpus_warnings(result.decisions, result.text, result.corpora):
-        reporter.warn(lost)
+    for warning_text in lost_corpus_warnings(result.decisions, result.text, result.corpora):
+        reporter.warn(warning_text)
     if (warning := spaceless_warning(config, result.text)) is not None:
         reporter.warn(warning)

@@ -59,8 +59,10 @@ def plan_scores(
     if translations is None:
         check_same_tokenizer(manifests["model"], manifests["dataset"])
     else:
-        made = manifests[translations_input_name(eval_split)] = open_artifact(translations, "translate")
-        check_same_inputs(made, model=manifests["model"], dataset=manifests["dataset"])
+        translations_manifest = manifests[translations_input_name(eval_split)] = open_artifact(
+            translations, "translate"
+        )
+        check_same_inputs(translations_manifest, model=manifests["model"], dataset=manifests["dataset"])
     return Plan(
         stage="evaluate",
         folder=out,
@@ -117,19 +119,19 @@ def evaluate_tests(
     stage_plan = plan_scores(model, dataset, translations, config, out, seed=seed, eval_split=eval_split)
 
     def score_and_mark_replaced_words(folder: Path | None) -> list[Evaluation]:
-        found = score_all_splits()
+        evaluations = score_all_splits()
         if translations is None or not _has_replaced_words(translations):
-            return found
-        return [each.add_replaced_words_to_signatures() for each in found]
+            return evaluations
+        return [each.add_replaced_words_to_signatures() for each in evaluations]
 
     def score_all_splits() -> list[Evaluation]:
         if translations is None:
             from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
 
             data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
-            reads = _load_model(model, device, stage_plan.inputs["model"])
+            model_to_score = _load_model(model, device, stage_plan.inputs["model"])
             return [
-                score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
+                score_likelihood(model_to_score, name, split, data.batch_tokens, reporter, stride=config.stride)
                 for name, split in select_splits_to_score(data, eval_split).items()
             ]
         loaded = _load_model(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None

@@ -112,7 +112,7 @@ def evaluate_files(
     if members and source is not None:  # without a source a model has nothing to do
         languages = to, source_language
         translator = FileTranslator(members, decoding, prefix, shortlist, device, languages, cluster)
-    wanted = model is not None or "metrics" in config.model_fields_set
+    wants_perplexity = model is not None or "metrics" in config.model_fields_set
     set_name = references[0].name + ("" if noise is None else f", noise {noise:g}")
 
     def score_files(folder: Path | None) -> list[Evaluation]:
@@ -122,7 +122,7 @@ def evaluate_files(
             suited,
             translator,
             folder,
-            wants_perplexity=wanted,
+            wants_perplexity=wants_perplexity,
             seed=seed,
             reporter=reporter,
             with_details=with_details or folder is not None,
@@ -135,9 +135,9 @@ def evaluate_files(
     inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config) | shortlist
-    given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
-    given |= {"decoding": decoding.as_json() if hypotheses is None else None}
-    resolved = score_relevant_config(config) | {name: value for name, value in given.items() if value is not None}
+    request: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
+    request |= {"decoding": decoding.as_json() if hypotheses is None else None}
+    resolved = score_relevant_config(config) | {name: value for name, value in request.items() if value is not None}
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     content = publish_scores(plan, score_files, None, command, reporter, looker)
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
@@ -211,20 +211,24 @@ class FileTranslator:
             DataError: the model gives no hypotheses.
         """
         if not TASK_SPECS[loaded.config.task].gives_hypotheses:
-            how = "remove --source, and the model says how probable it finds the text in --reference"
-            raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
+            remedy = "remove --source, and the model says how probable it finds the text in --reference"
+            raise DataError(
+                f"was trained for {loaded.config.task} and does not translate: {remedy}", file=loaded.folder
+            )
         sources = lines["source"]
         starts = lines.get("prefixes", None if self.prefix is None else [self.prefix] * len(sources))
-        given: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
+        line_constraints: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
         if self.cluster is None:
             from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
             from tfm.pipeline.model_io.shortlist_folder import load_shortlist
 
             shortlist = load_shortlist(loaded, self.decoding, next(iter(self.shortlist.values()), None))
-            return translate_texts(loaded, sources, self.decoding, reporter, **given, shortlist=shortlist)
+            return translate_texts(loaded, sources, self.decoding, reporter, **line_constraints, shortlist=shortlist)
         with self._open_cluster(self.cluster) as remote, reporter.bar("translating", len(sources), "sentences") as bar:
-            found = remote.translate(sources, self.languages, reporter=reporter, on_done=bar.advance, **given)
-            return [translations[0].text for translations in found]
+            hypotheses = remote.translate(
+                sources, self.languages, reporter=reporter, on_done=bar.advance, **line_constraints
+            )
+            return [translations[0].text for translations in hypotheses]
 
     def _open_cluster(self, address: str) -> "AbstractContextManager[ClusterTranslator]":
         from tfm.pipeline.cluster.translation import open_cluster_translator  # loads what models need
@@ -273,8 +277,8 @@ def score_lines(
         from tfm.pipeline.inference.labelling import warn_of_unseen_labels  # with the model torch is there anyway
 
         warn_of_unseen_labels(loaded, segments.references, reporter)
-    found = evaluate_with_model(
+    evaluation = evaluate_with_model(
         segments, config, loaded, wants_perplexity, seed=seed, reporter=reporter, with_details=with_details
     )
     is_replaced = is_translated and translator is not None and translator.decoding.replace_unknown
-    return found.add_replaced_words_to_signatures() if is_replaced else found
+    return evaluation.add_replaced_words_to_signatures() if is_replaced else evaluation

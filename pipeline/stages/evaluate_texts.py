@@ -56,8 +56,8 @@ def evaluate_texts(
         if IMAGES_FILE in manifest.files:
             raise DataError(f"reads images, not text: {CAPTIONS_ADVICE}", file=model)
         raise RecipeError(f"{model} was trained for {task}: give --source FILE as well, or --hypotheses FILE")
-    used = {"stride"} if TASK_SPECS[task].continues_text else set()
-    for name in sorted(config.model_fields_set - used):
+    effective_keys = {"stride"} if TASK_SPECS[task].continues_text else set()
+    for name in sorted(config.model_fields_set - effective_keys):
         if getattr(config, name) != EvaluationConfig.model_fields[name].default:
             raise RecipeError(f"evaluation.{name} has no effect on the scores of a {task} model. Remove it")
     file_names = [file.name for file in texts]
@@ -76,9 +76,9 @@ def evaluate_texts(
         tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
         return [
             score_likelihood(
-                loaded, name, split_from_lines(each, *tokenizers), batch_tokens, reporter, stride=config.stride
+                loaded, name, split_from_lines(text_lines, *tokenizers), batch_tokens, reporter, stride=config.stride
             )
-            for name, each in lines.items()
+            for name, text_lines in lines.items()
         ]
 
     looker = read_evaluated_model(manifest.path, manifest.fingerprint, "files")

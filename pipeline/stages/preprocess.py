@@ -146,9 +146,9 @@ def _open_encoder(
 
 def _set_sampling_factors(train: SplitCount, temperature: float) -> None:
     """Set the factor by which each training corpus is sampled: 1, unless there is a temperature."""
-    factors = temperature_sampling_weights([each.rows for each in train.corpora], temperature)
-    for each, factor in zip(train.corpora, factors, strict=True):
-        each.factor = factor if temperature != 1 else 1.0
+    factors = temperature_sampling_weights([corpus.rows for corpus in train.corpora], temperature)
+    for corpus, factor in zip(train.corpora, factors, strict=True):
+        corpus.factor = factor if temperature != 1 else 1.0
 
 
 def _write_tokenizers_and_metadata(
@@ -199,22 +199,22 @@ def _show_results(
         reporter.line(describe_batches(report))
     for refused in counts["train"].images["refused"]["first"][:MAX_CHARACTERS_SHOWN] if counts["train"].images else ():
         reporter.warn(f"an image of the training data was dropped: {refused}")
-    if cut := {name: count.cut for name, count in counts.items() if count.cut}:
-        found = ", ".join(f"{number:,} of {name}" for name, number in cut.items())
-        reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {found}")
+    if num_cut := {name: count.cut for name, count in counts.items() if count.cut}:
+        summary = ", ".join(f"{number:,} of {name}" for name, number in num_cut.items())
+        reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {summary}")
 
 
 def _count_directions(counts: Mapping[str, SplitCount]) -> Directions:
     """The languages of each split's rows, if they are said."""
-    found = {
+    directions = {
         name: tuple(Direction(*each.corpus.languages, each.rows) for each in count.corpora if each.corpus.languages)
         for name, count in counts.items()
     }
-    return found if any(found.values()) else {}
+    return directions if any(directions.values()) else {}
 
 
 def _unseen_labels(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
     """Return warnings of names in other splits that training does not have, where targets are names."""
-    others = [name for name in splits if name != "train"] if target.label_kind is not None else []
-    found = {name: count_unseen_labels(load_split(folder / name, texts=True), target) for name in others}
-    return [unseen_labels_message(names, f"the {name} split") for name, names in found.items() if names]
+    eval_splits = [name for name in splits if name != "train"] if target.label_kind is not None else []
+    labels_by_split = {name: count_unseen_labels(load_split(folder / name, texts=True), target) for name in eval_splits}
+    return [unseen_labels_message(names, f"the {name} split") for name, names in labels_by_split.items() if names]

@@ -61,9 +61,9 @@ def make_shortlist(
         sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
         with reporter.bar("counting links", len(data.train), "pairs") as bar:
             by_pair = read_piece_links(links, data.train, tokenizers, bar.advance)
-        found = learn_shortlist(by_pair, data.train, sizes, num_linked, num_frequent)
-        write_shortlist(found, draft.folder)
-        coverage = measure_coverage(found, data.valid)
+        learned_shortlist = learn_shortlist(by_pair, data.train, sizes, num_linked, num_frequent)
+        write_shortlist(learned_shortlist, draft.folder)
+        coverage = measure_coverage(learned_shortlist, data.valid)
         draft.figures["validation"] = {
             "pieces": coverage.pieces,
             "sentences": coverage.sentences,

@@ -164,16 +164,18 @@ def tokenize_files(
     if is_fresh(stage_plan, reporter):
         return
     with publish(stage_plan, command=command) as draft:
-        taken = _read_tokenizers(config, reporter)
+        ready_tokenizers = _read_tokenizers(config, reporter)
         unread, trainers = (
             _texts_of_files(files, held_out=False),
-            {} if taken else make_trainers(config, trained_sides(config)),
+            {} if ready_tokenizers else make_trainers(config, trained_sides(config)),
         )
-        tokenizers = taken or train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
+        tokenizers = ready_tokenizers or train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(show_trainer_figures(trainers, reporter))
         measured_lines = f"every {HELD_OUT_INTERVAL}th line"
-        measures = measure_tokenizers(tokenizers, _texts_of_files(files, held_out=None if taken else True), reporter)
-        if taken:
+        measures = measure_tokenizers(
+            tokenizers, _texts_of_files(files, held_out=None if ready_tokenizers else True), reporter
+        )
+        if ready_tokenizers:
             measured_lines = "all lines"
         elif not measures["shared"].all.num_words:
             measured_lines = f"the training text, as less than {HELD_OUT_INTERVAL} lines leave none to hold out"
@@ -195,9 +197,9 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
     they are the same text and learned from together.
     """
     for corpus in flatten_portions(corpora) if data.target_languages else corpora:
-        found = read_pairs(corpus, online=data.online)
+        pairs = read_pairs(corpus, online=data.online)
         is_alone = data.images is not None or (shared and corpus.is_one_text)
-        yield (((text,) for _, text in found) if is_alone else found), corpus.languages or (None, None)
+        yield (((text,) for _, text in pairs) if is_alone else pairs), corpus.languages or (None, None)
 
 
 def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
@@ -205,10 +207,10 @@ def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, T
     if config.grow is not None:
         return {}
     if config.file is not None:
-        taken = load_foreign_tokenizer(config)
-        roles = "".join(f"; {ours} is {theirs}" for ours, theirs in taken.control_tokens.items())
-        reporter.line(f"tokenizer: {config.file} is {taken.form}{roles}")
-        return {"shared" if config.shared else "source": taken.tokenizer}
+        foreign_tokenizer = load_foreign_tokenizer(config)
+        roles = "".join(f"; {role} is {token}" for role, token in foreign_tokenizer.control_tokens.items())
+        reporter.line(f"tokenizer: {config.file} is {foreign_tokenizer.form}{roles}")
+        return {"shared" if config.shared else "source": foreign_tokenizer.tokenizer}
     return {} if config.source_from is None else {"source": load_tokenizer_pair(Path(config.source_from))[0]}
 
 

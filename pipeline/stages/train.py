@@ -114,10 +114,10 @@ def _training_settings(config: TrainingConfig) -> dict[str, Any]:
     """
     fields = TrainingConfig.model_fields
     unset = {name for name in NEWER_TRAINING_KEYS if getattr(config, name) == fields[name].default}
-    found = config.model_dump(mode="json", exclude=NON_TRAINING_KEYS | unset)
+    settings = config.model_dump(mode="json", exclude=NON_TRAINING_KEYS | unset)
     if config.guided_alignment is not None:
-        found["guided_alignment"].pop("links")
-    return found
+        settings["guided_alignment"].pop("links")
+    return settings
 
 
 def _keys_without_effect(model: ModelConfig) -> set[str]:
@@ -147,8 +147,8 @@ def _validation_score_settings(
 
     Models of that time thus stay fresh, and a tokenizer that "auto" finds is as good as its name.
     """
-    used = {key for name in metrics for key in EVALUATION_KEYS_BY_METRIC.get(name, ())}
-    parts = evaluation.model_dump(mode="json", include=used)
+    effective_keys = {key for name in metrics for key in EVALUATION_KEYS_BY_METRIC.get(name, ())}
+    parts = evaluation.model_dump(mode="json", include=effective_keys)
     if parts.get("bleu_tokenize") == "auto":
         from tfm.data.dataset.directions import read_directions, rows_by_direction
         from tfm.data.dataset.metadata import DATASET_FILE, read_metadata

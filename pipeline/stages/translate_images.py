@@ -77,12 +77,12 @@ def translate_image_files(
 
     with publish(plan, command=command) as draft:
         loaded = load_ensemble([model, *ensemble], device)
-        shown = decode_images(files, loaded.require_image_transform())
+        images = decode_images(files, loaded.require_image_transform())
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", len(files), "images") as bar:
 
             def translate_all(_: Iterable[str]) -> Iterator[list[Translation]]:
-                return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
+                return translate_images(loaded, images, config, prefixes=starts, forced=words, on_done=bar.advance)
 
             names = (escape_control_characters(str(file), keep="") for file in files)
             write_translations(draft, "hypotheses", "source", names, translate_all, reporter, unit=IMAGES_UNIT)
