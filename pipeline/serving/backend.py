@@ -83,11 +83,11 @@ class Backend:
         if name is None and len(models) == 1:
             return models[0]
         if name is None:
-            there = f"say which, model = {' or '.join(names)}" if names else "this server has none"
-            raise bad_request(f"model: the route needs one that {ability}: {there}")
+            choices = f"say which, model = {' or '.join(names)}" if names else "this server has none"
+            raise bad_request(f"model: the route needs one that {ability}: {choices}")
         if name not in names:
-            there = ", ".join(names) or "none"
-            raise bad_request(f"model: this server has no {name[:80]!r} that {ability}; it has {there}")
+            choices = ", ".join(names) or "none"
+            raise bad_request(f"model: this server has no {name[:80]!r} that {ability}; it has {choices}")
         return models[names.index(name)]
 
     async def reload_republished_models(self) -> list[str]:

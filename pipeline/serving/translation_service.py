@@ -81,8 +81,8 @@ class ServedDirection:
 
     def _language_arguments(self) -> dict[str, Any]:
         """The languages that the model is told."""
-        to = self.target if self.model.version.has_languages else None
-        return {"to": to, "source_language": self.source if self.model.has_source_language else None}
+        target = self.target if self.model.version.has_languages else None
+        return {"to": target, "source_language": self.source if self.model.has_source_language else None}
 
 
 class TranslationService:
@@ -155,9 +155,9 @@ class TranslationService:
         ]
         translated = []
         for segmented, texts, translations in zip(segments, joined, ranked, strict=True):
-            best, *others = dict.fromkeys(texts)
+            best, *alternative_texts = dict.fromkeys(texts)
             borders = segmented.borders(translations[0]) if isinstance(segmented, TextSegments) and translations else ()
-            translated.append(TranslatedText(best, tuple(others), tuple(borders)))
+            translated.append(TranslatedText(best, tuple(alternative_texts), tuple(borders)))
         return translated
 
     async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
@@ -165,8 +165,8 @@ class TranslationService:
         answers = {query: self._cache.get(query) for query in dict.fromkeys(queries)}
         new = [query for query, answer in answers.items() if answer is None]
         if len(new) > self._limits.sentences:
-            most = self._limits.sentences
-            raise bad_request(f"the texts have {len(new)} sentences and may have {most}: send them in parts")
+            limit = self._limits.sentences
+            raise bad_request(f"the texts have {len(new)} sentences and may have {limit}: send them in parts")
         for query, answer in zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True):
             answers[query] = answer
             self._cache.put(query, answer)
@@ -186,14 +186,14 @@ class TranslationService:
         joined, alignment_by_query = [], dict[Query, Alignment | None]()
         for translations in ranked:
             queries = {
-                place: direction.alignment_query(segments.sources[place], translations[place])
-                for place in segments.indices_with_markup
-                if translations[place]
+                index: direction.alignment_query(segments.sources[index], translations[index])
+                for index in segments.indices_with_markup
+                if translations[index]
             }
             new = [query for query in dict.fromkeys(queries.values()) if query not in alignment_by_query]
             alignment_by_query.update(zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True))
             alignments = {
-                place: each for place, query in queries.items() if (each := alignment_by_query[query]) is not None
+                index: each for index, query in queries.items() if (each := alignment_by_query[query]) is not None
             }
             joined.append(await asyncio.to_thread(segments.join, translations, alignments))
         return joined
@@ -233,5 +233,5 @@ async def ask_all(dispatcher: Dispatcher, queries: Sequence[Query], seconds: flo
 
 def _ranked_translations(answers: Sequence[Sequence[tuple[str, float, float, int]]]) -> list[list[str]]:
     """The translations of all sentences by rank; a sentence with fewer alternatives has its last one again."""
-    most = max((len(each) for each in answers), default=1)
-    return [[each[min(rank, len(each) - 1)][0] for each in answers] for rank in range(most)]
+    num_ranks = max((len(each) for each in answers), default=1)
+    return [[each[min(rank, len(each) - 1)][0] for each in answers] for rank in range(num_ranks)]

@@ -21,8 +21,8 @@ class FormFields(dict[str, Any]):
 
     def add(self, name: str, value: str | bytes) -> None:
         """Add a value; a field that a form has several times is a list."""
-        before = self.get(name)
-        self[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
+        previous = self.get(name)
+        self[name] = value if previous is None else [*(previous if isinstance(previous, list) else [previous]), value]
 
 
 async def parse_form(request: Request, kind: str, body: bytes) -> FormFields:

@@ -52,9 +52,9 @@ class AlignedWords:
 
     def source_shares(self, start: int, end: int) -> Floats:
         """The share (W,) of each word's source that lies in a stretch of characters; without any, a half."""
-        whole = self.cumulative[:, -1]
+        total = self.cumulative[:, -1]
         inside = self.cumulative[:, end] - self.cumulative[:, start]
-        return np.where(whole > 0, inside / np.where(whole > 0, whole, 1), 0.5)
+        return np.where(total > 0, inside / np.where(total > 0, total, 1), 0.5)
 
     def is_punctuation(self, word: int) -> bool:
         """Whether a word is a mark between words."""
@@ -120,11 +120,13 @@ def _diagonal_alignment(num_words: int, source: str) -> Floats:
 def _prefer_same_words(mass: Floats, source: str, words: list[str]) -> None:
     """Let a word that stands once in both texts come from itself."""
     sources = [(source[start:end], start, end) for start, end in find_words(source)]
-    counts, theirs = Counter(words), Counter(text for text, _, _ in sources)
-    places = {text: (start, end) for text, start, end in sources if theirs[text] == 1 and not is_punctuation(text)}
+    target_counts, source_counts = Counter(words), Counter(text for text, _, _ in sources)
+    spans = {
+        text: (start, end) for text, start, end in sources if source_counts[text] == 1 and not is_punctuation(text)
+    }
     for row, word in enumerate(words):
-        if counts[word] == 1 and word in places:
-            start, end = places[word]
+        if target_counts[word] == 1 and word in spans:
+            start, end = spans[word]
             total = mass[row].sum() or 1.0
             mass[:, start:end] *= 1 - SAME_WORD_SHARE
             mass[row] *= 1 - SAME_WORD_SHARE

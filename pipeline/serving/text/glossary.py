@@ -26,11 +26,11 @@ def glossary_problem(glossary: Mapping[str, str]) -> str | None:
 
 def _contradiction(glossary: Mapping[str, str]) -> str | None:
     """Return the reason why two terms that differ in their spelling alone cannot be used; None if there are none."""
-    seen: dict[tuple[bool, str], str] = {}
+    source_by_key: dict[tuple[bool, str], str] = {}
     for source, target in glossary.items():
-        before = seen.setdefault(_term_key(source), source)
-        if _normalize(glossary[before]) != _normalize(target):
-            return f"glossary: {before[:40]!r} and {source[:40]!r} are one term with two translations: remove one"
+        first_source = source_by_key.setdefault(_term_key(source), source)
+        if _normalize(glossary[first_source]) != _normalize(target):
+            return f"glossary: {first_source[:40]!r} and {source[:40]!r} are one term with two translations: remove one"
     return None
 
 
@@ -46,22 +46,22 @@ class Glossary:
         self._exact: dict[str, str] = {}
         self._folded: dict[str, str] = {}
         for source, target in terms.items():
-            in_any_case, spelled = _term_key(source)
-            if spelled:
-                (self._folded if in_any_case else self._exact)[spelled] = target.strip()
+            in_any_case, spelling = _term_key(source)
+            if spelling:
+                (self._folded if in_any_case else self._exact)[spelling] = target.strip()
         self._patterns = _term_pattern(self._exact), _term_pattern(self._folded)
 
     def target_terms(self, sentence: str) -> list[str]:
         """The target terms of the source terms that occur in a sentence, in the order of these, each once."""
         text = _normalize(sentence)
         folded = [_fold(character) for character in text]
-        places = [place for place, characters in enumerate(folded) for _ in characters]
+        positions = [position for position, characters in enumerate(folded) for _ in characters]
         exact, in_any_case = self._patterns
         # of two at one place that one which is spelled so
-        matches = [(each.start(), -each.end(), 0, self._exact[each.group()]) for each in exact.finditer(text)]
+        matches = [(match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact.finditer(text)]
         matches += [
-            (places[each.start()], -places[each.end() - 1] - 1, 1, self._folded[each.group()])
-            for each in in_any_case.finditer("".join(folded))
+            (positions[match.start()], -positions[match.end() - 1] - 1, 1, self._folded[match.group()])
+            for match in in_any_case.finditer("".join(folded))
         ]
         terms: list[str] = []
         covered = 0

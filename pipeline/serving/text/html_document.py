@@ -66,13 +66,13 @@ class HtmlSegments:
         """
         texts = [self.separators[0]]
         previous, is_changed = "", False
-        for place, (sentence, translation) in enumerate(zip(self.sentences, translations, strict=True)):
+        for index, (sentence, translation) in enumerate(zip(self.sentences, translations, strict=True)):
             changes = translation != sentence.source
             if sentence.follows and (changes or is_changed) and needs_space(previous, translation):
                 texts[-1] = " " + texts[-1]
-            alignment = (alignments or {}).get(place)
+            alignment = (alignments or {}).get(index)
             texts += [_render_translation(sentence, translation, alignment) if changes else sentence.raw]
-            texts.append(self.separators[place + 1])
+            texts.append(self.separators[index + 1])
             previous, is_changed = translation, changes
         return "".join(texts)
 
@@ -114,17 +114,17 @@ def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] |
     reads = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
     segments = split_text(run.text_without_line_breaks, language, fits=reads)
     spans, reached = [], 0
-    for place, (separator, sentence) in enumerate(zip(segments.separators, segments.sentences, strict=False)):
+    for index, (separator, sentence) in enumerate(zip(segments.separators, segments.sentences, strict=False)):
         start = reached + len(separator)
         reached = start + len(sentence)
         if any(character.isalnum() for character in sentence):
-            spans.append((start, reached, place in segments.indices_of_cut_sentences))
+            spans.append((start, reached, index in segments.indices_of_cut_sentences))
     partners, position, tag = _match_crossing_tags(run.tags), 0, 0
     for number, (start, end, is_cut) in enumerate(spans):
-        until = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
-        gaps = run.text[position:start], run.text[end:until]
-        around = position + len(gaps[0].rstrip()), until - len(gaps[1].lstrip())
-        first, last = _sentence_tag_range(run.tags, partners, tag, (start, end), around)
+        next_start = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
+        gaps = run.text[position:start], run.text[end:next_start]
+        bounds = position + len(gaps[0].rstrip()), next_start - len(gaps[1].lstrip())
+        first, last = _sentence_tag_range(run.tags, partners, tag, (start, end), bounds)
         yield run.raw_html(position, start, run.tags[tag:first])
         follows = number > 0 and start == position
         yield _make_sentence(run, (start, end), run.tags[first:last], follows, is_cut)
@@ -198,22 +198,22 @@ def _make_sentence(
     """A sentence of a run: white space as one space, units as their text."""
     start, end = span
     units = {tag.place: tag.text for tag in tags if tag.kind == "unit" and start <= tag.place < end}
-    places, source = [], ""
-    for place in range(start, end):
-        places.append(len(source))
-        character = units.get(place, run.text[place])
+    offsets, source = [], ""
+    for index in range(start, end):
+        offsets.append(len(source))
+        character = units.get(index, run.text[index])
         if not character.isspace():
             source += character
         elif not source.endswith(" "):
             source += " "
-    places.append(len(source))
+    offsets.append(len(source))
 
     def move_tag_to_source(tag: InlineTag) -> InlineTag:
         """The tag at its place in the source; a unit between sentences is not read."""
         kind = "point" if tag.kind == "unit" and tag.place not in units else tag.kind
-        return replace(tag, place=places[min(max(tag.place, start), end) - start], kind=kind)
+        return replace(tag, place=offsets[min(max(tag.place, start), end) - start], kind=kind)
 
-    spans = [(places[place - start], places[place - start + 1]) for place in units]
+    spans = [(offsets[index - start], offsets[index - start + 1]) for index in units]
     return HtmlSentence(
         source,
         run.raw_html(start, end, tags),

@@ -52,12 +52,12 @@ class MarkupPlacement:
         area = _TargetArea(0, len(self._words.spans), 0, len(self._words.text))
         texts = []
         siblings: list[InlineMarkup] = []
-        for each in markup:
-            if not isinstance(each, UnpairedTag):
-                siblings.append(each)
+        for item in markup:
+            if not isinstance(item, UnpairedTag):
+                siblings.append(item)
                 continue
-            word, character = self._best_word_boundary(area, each.place, range(area.first, area.last + 1))
-            texts += [self._render_siblings(siblings, _TargetArea(area.first, word, area.start, character)), each.raw]
+            word, character = self._best_word_boundary(area, item.place, range(area.first, area.last + 1))
+            texts += [self._render_siblings(siblings, _TargetArea(area.first, word, area.start, character)), item.raw]
             area = _TargetArea(word, area.last, character, area.end)
             siblings = []
         return "".join(texts) + self._render_siblings(siblings, area)
@@ -68,14 +68,14 @@ class MarkupPlacement:
         inside = {word for first, last in stretches.values() for word in range(first + 1, last)}
         borders = [word for word in range(area.first, area.last + 1) if word not in inside]
         placed = []
-        for number, each in enumerate(siblings):
+        for number, sibling in enumerate(siblings):
             if number in stretches:
                 first, last = stretches[number]
                 start, end = self._words.spans[first][0], self._words.spans[last - 1][1]
             else:
-                first, start = self._best_word_boundary(area, first_source_character(each), borders)
+                first, start = self._best_word_boundary(area, first_source_character(sibling), borders)
                 last, end = first, start
-            placed.append(_PlacedMarkup(start, end, self._render_markup(each, _TargetArea(first, last, start, end))))
+            placed.append(_PlacedMarkup(start, end, self._render_markup(sibling, _TargetArea(first, last, start, end))))
         texts, reached = [], area.start
         for mark in sorted(placed, key=lambda mark: (mark.start, mark.end)):
             texts += [self._escape(reached, mark.start), mark.raw]
@@ -92,21 +92,21 @@ class MarkupPlacement:
         """The words of each element and unit, by its number; none for one that finds no words left."""
         scores = {
             number: (
-                gains := self._alignment_gains(each.start, each.end),
+                gains := self._alignment_gains(sibling.start, sibling.end),
                 best_word_range(gains, [(area.first, area.last)])[0],
             )
-            for number, each in enumerate(siblings)
-            if has_text(each)
+            for number, sibling in enumerate(siblings)
+            if has_text(sibling)
         }
         free: list[WordRange] = [(area.first, area.last)]
         chosen: dict[int, WordRange] = {}
         for number in sorted(scores, key=lambda number: -scores[number][1]):
-            each, (gains, _) = siblings[number], scores[number]
-            found = self._choose_word_range(each, gains, free) if has_text(each) else None
-            if found is None:
+            sibling, (gains, _) = siblings[number], scores[number]
+            word_range = self._choose_word_range(sibling, gains, free) if has_text(sibling) else None
+            if word_range is None:
                 continue
-            chosen[number] = found
-            free = [part for stretch in free for part in _subtract_word_range(stretch, found)]
+            chosen[number] = word_range
+            free = [part for stretch in free for part in _subtract_word_range(stretch, word_range)]
         return chosen
 
     def _choose_word_range(
@@ -133,14 +133,14 @@ class MarkupPlacement:
 
     def _find_identical_words(self, unit: VerbatimUnit, gains: Floats, free: Sequence[WordRange]) -> WordRange | None:
         """The words that spell a unit, if the translation has them."""
-        spelled = self._source[unit.start : unit.end]
+        spelling = self._source[unit.start : unit.end]
         spans = self._words.spans
         word_ranges = [
             (first, last)
             for low, high in free
             for first in range(low, high)
-            for last in range(first + 1, min(high, first + len(spelled)) + 1)
-            if self._words.text[spans[first][0] : spans[last - 1][1]] == spelled
+            for last in range(first + 1, min(high, first + len(spelling)) + 1)
+            if self._words.text[spans[first][0] : spans[last - 1][1]] == spelling
         ]
         return max(word_ranges, key=lambda each: gains[each[0] : each[1]].sum(), default=None)
 
@@ -164,8 +164,8 @@ class MarkupPlacement:
 
     def _alignment_gains(self, start: int, end: int) -> Floats:
         """The gain that each word adds to a stretch that stands for these characters of the source."""
-        found: Floats = self._words.strengths * (2 * self._words.source_shares(start, end) - 1)
-        return found
+        gains: Floats = self._words.strengths * (2 * self._words.source_shares(start, end) - 1)
+        return gains
 
     def _best_word_boundary(self, area: _TargetArea, index: int, borders: Sequence[int]) -> tuple[int, int]:
         """The border between words, and the character, with most of what stands before a place before it."""

@@ -64,9 +64,9 @@ class TextSegments:
     def _translations_with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Each translation, and what stands behind it."""
         pairs = list(zip(self.sentences, translations, strict=True))
-        for place, (source, text) in enumerate(pairs):
-            separator = self.separators[place + 1]
-            following = pairs[place + 1] if place + 1 < len(pairs) else ("", "")
+        for index, (source, text) in enumerate(pairs):
+            separator = self.separators[index + 1]
+            following = pairs[index + 1] if index + 1 < len(pairs) else ("", "")
             is_changed = text != source or following[0] != following[1]
             if not separator and is_changed and needs_space(text, following[1]):
                 separator = " "
