@@ -182,4 +182,4 @@ def _add_common_direction(evaluation: Evaluation, segments: Segments, trained: S
 def _load_model(model: Path, device: Device, model_input: Input) -> "LoadedModel":
     from tfm.pipeline.model_io.loaded_model import load_model  # here, as it needs torch
 
-    return load_model(model, device, known=model_input)
+    return load_model(model, device, must_match=model_input)

@@ -72,7 +72,7 @@ def evaluate_texts(
         from tfm.pipeline.model_io.loaded_model import load_model
         from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_from_lines
 
-        loaded, batch_tokens = load_model(model, device, known=manifest.as_input()), DataConfig().batch_tokens
+        loaded, batch_tokens = load_model(model, device, must_match=manifest.as_input()), DataConfig().batch_tokens
         tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
         return [
             score_likelihood(

@@ -141,7 +141,7 @@ def translate_tests(
     from tfm.pipeline.model_io.loaded_model import load_model
 
     with publish(plan, command=command) as draft, ExitStack() as stack:
-        loaded = load_model(model, device, known=plan.inputs["model"])
+        loaded = load_model(model, device, must_match=plan.inputs["model"])
         shortlist = load_shortlist(loaded, config, plan.inputs.get(SHORTLIST_STAGE))
         remote = None
         if cluster is not None:

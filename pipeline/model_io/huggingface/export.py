@@ -73,15 +73,15 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
             _write_json(folder / ORIGINAL_IDS_FILE, {SHARED: [*reads.original_ids]})
     if TASK_SPECS[config.task].writes:
         _write_json(folder / "generation_config.json", _generation_config(config, settings))
-    how = _usage_code(model_class, config, reads)
-    made = open_artifact(loaded.folder, "train")
-    text = card_text(card, made, class_name=model_class.name, task=model_class.pipeline, usage_code=how)
+    usage_code = _usage_code(model_class, config, reads)
+    manifest = open_artifact(loaded.folder, "train")
+    text = card_text(card, manifest, class_name=model_class.name, task=model_class.pipeline, usage_code=usage_code)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def _config_json(model_class: HuggingFaceClass, settings: JsonObject) -> JsonObject:
-    about = {"architectures": [model_class.name], "model_type": model_class.model_type, "dtype": "float32"}
-    return {**about, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
+    header = {"architectures": [model_class.name], "model_type": model_class.model_type, "dtype": "float32"}
+    return {**header, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
 
 
 def _mask_token(tokenizer: Tokenizer) -> str:
@@ -107,13 +107,13 @@ def _generation_config(config: ModelConfig, settings: JsonObject) -> JsonObject:
     """
     decoding, can = DecodingConfig(), TASK_SPECS[config.task]
     length = 1 + config.max_length if config.architecture == "transformer" else max_positions(config) + can.translates
-    wanted = ("pad_token_id", "decoder_start_token_id")
-    asked: JsonObject = {key: settings[key] for key in wanted if key in settings}
+    token_keys = ("pad_token_id", "decoder_start_token_id")
+    token_ids: JsonObject = {key: settings[key] for key in token_keys if key in settings}
     beam = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": False}
     return {
         "bos_token_id": BOS_ID,
         "eos_token_id": None if config.block is not None else EOS_ID,
-        **asked,
+        **token_ids,
         "max_length": length,
         "suppress_tokens": [PAD_ID, BOS_ID],
         **({**beam, "forced_eos_token_id": EOS_ID} if can.translates else {}),

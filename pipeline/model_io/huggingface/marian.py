@@ -71,12 +71,14 @@ def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:
     scale = settings["d_model"] ** 0.5 if settings["scale_embedding"] else 1.0
     state_dict[name] = state_dict[name].clone()
     state_dict[name][0] -= state_dict["model.decoder.embed_tokens.weight"][begin] * scale
-    named = len(state_dict[EMBEDDING_WEIGHTS[-1]]) - 1  # the begin piece is behind them, and with it at most one more
-    named = min(named, max(named - 1, settings["decoder_start_token_id"]))
+    num_names = (
+        len(state_dict[EMBEDDING_WEIGHTS[-1]]) - 1
+    )  # the begin piece is behind them, and with it at most one more
+    num_names = min(num_names, max(num_names - 1, settings["decoder_start_token_id"]))
     return (
         state_dict
-        | {each: state_dict[each][:named] for each in EMBEDDING_WEIGHTS}
-        | {FINAL_LOGITS_BIAS: state_dict[FINAL_LOGITS_BIAS][:, :named]}
+        | {each: state_dict[each][:num_names] for each in EMBEDDING_WEIGHTS}
+        | {FINAL_LOGITS_BIAS: state_dict[FINAL_LOGITS_BIAS][:, :num_names]}
     )
 
 

@@ -62,11 +62,11 @@ class KeysValues:
 class PositionsAndMask:
     """Positions and mask of the rows of a batch in self-attention.
 
-    own: positions of the queries (B or 1, T). bias: the term that is added to the logits, broadcastable to (B, H, T,
+    positions: of the queries (B or 1, T). bias: the term that is added to the logits, broadcastable to (B, H, T,
     S).
     """
 
-    own: str
+    positions: str
     bias: str
 
 
@@ -114,11 +114,11 @@ def self_attention(
     query, key = add_norm(graph, module.query_norm, query), add_norm(graph, module.key_norm, key)
     if isinstance(module.positions, Rotary):
         frequencies = module.positions.frequencies(torch.empty(heads.key_dim, dtype=torch.float64)).tolist()
-        query, key = (_apply_rotary(graph, each, positions_and_mask.own, frequencies) for each in (query, key))
-    seen = KeysValues(key, value).append_to(graph, past)
+        query, key = (_apply_rotary(graph, each, positions_and_mask.positions, frequencies) for each in (query, key))
+    keys_values = KeysValues(key, value).append_to(graph, past)
     return add_linear(
-        graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, positions_and_mask.bias)
-    ), seen
+        graph, module.output, _scaled_dot_product_attention(graph, heads, query, keys_values, positions_and_mask.bias)
+    ), keys_values
 
 
 def add_memory_keys_values(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
@@ -191,9 +191,9 @@ def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[
 def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[float]) -> str:
     """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos f_i."""
     width = 2 * len(frequencies)
-    place = graph.add_node("Unsqueeze", graph.add_node("Cast", positions, to=1), graph.add_int_vector(1, 3, 4))
+    position = graph.add_node("Unsqueeze", graph.add_node("Cast", positions, to=1), graph.add_int_vector(1, 3, 4))
     column = graph.add_node("Reshape", graph.add_float_constant(*frequencies), graph.add_int_vector(-1, 1))
-    angles = graph.add_node("Mul", place, column)
+    angles = graph.add_node("Mul", position, column)
     cos, sin = graph.add_node("Cos", angles), graph.add_node("Sin", angles)
     pairs = graph.add_node("Reshape", heads, graph.add_int_vector(0, 0, 0, width // 2, 2))
     even, odd = graph.add_multi_output_node("Split", 2, pairs, axis=-1)

@@ -134,8 +134,8 @@ def _example_command(config: ModelConfig, loaded: LoadedModel) -> str:
     if can.continues_text:
         return 'python generate.py --prompt "Once"  # or: python generate.py < prompts.txt'
     if can.translates:
-        to = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
-        return f"python translate.py{to} < source.txt > target.txt"
+        language_option = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
+        return f"python translate.py{language_option} < source.txt > target.txt"
     return "python label.py < texts.txt > labels.txt"
 
 
@@ -150,7 +150,7 @@ def _describe_graphs(config: ModelConfig) -> Iterator[str]:
 
 def _layer_table_rows(kind: str, values: Iterable[Any]) -> Iterator[str]:
     """Rows of a table: the parts of each kind of layer, once."""
-    for each in values:
-        shape = ", ".join(size.dim_param or str(size.dim_value) for size in each.type.tensor_type.shape.dim)
-        element = "int64" if each.type.tensor_type.elem_type == 7 else "float32"
-        yield f"| {kind} | `{re.sub(r'[.][0-9]+[.]', '.LAYER.', each.name)}` | {element} | {shape} |"
+    for value in values:
+        shape = ", ".join(size.dim_param or str(size.dim_value) for size in value.type.tensor_type.shape.dim)
+        element = "int64" if value.type.tensor_type.elem_type == 7 else "float32"
+        yield f"| {kind} | `{re.sub(r'[.][0-9]+[.]', '.LAYER.', value.name)}` | {element} | {shape} |"

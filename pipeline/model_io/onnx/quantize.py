@@ -27,7 +27,7 @@ def write_int8(model: Any, file: Path) -> None:
     untie_weights(model)
     helper.set_model_props(model, PREPROCESSED_METADATA)
     stored = {each.name for each in model.graph.initializer}
-    others = [
+    excluded_nodes = [
         node.name
         for node in model.graph.node
         if node.op_type == GATHER_OP and (node.input[0] not in stored or POSITION_EMBEDDINGS in node.input[0])
@@ -36,7 +36,7 @@ def write_int8(model: Any, file: Path) -> None:
         model,
         str(file),
         op_types_to_quantize=[MATMUL_OP, GATHER_OP],
-        nodes_to_exclude=others,
+        nodes_to_exclude=excluded_nodes,
         per_channel=True,
         reduce_range=True,
         weight_type=QuantType.QInt8,

@@ -71,5 +71,5 @@ def read_tokenizer_document(folder: Snapshot, settings: JsonObject, tokenizer_co
     ends, begins, vocab = tokenizer_config["sep_token"], tokenizer_config["cls_token"], document["model"]["vocab"]
     if not {ends, begins} <= {*vocab}:
         raise ValueError(f"its vocabulary lacks {begins} or {ends}")
-    around = {"type": "BertProcessing", "sep": [ends, vocab[ends]], "cls": [begins, vocab[begins]]}
-    return {**document, "post_processor": around}
+    post_processor = {"type": "BertProcessing", "sep": [ends, vocab[ends]], "cls": [begins, vocab[begins]]}
+    return {**document, "post_processor": post_processor}

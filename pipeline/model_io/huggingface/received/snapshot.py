@@ -41,14 +41,14 @@ class Snapshot(PretrainedFolder):
         small = {
             name: self.locate_file(name) for name in (*READABLE_FILE_NAMES, WEIGHTS_INDEX_FILE) if self.has_file(name)
         }
-        for name, place in small.items():
-            if (size := place.stat().st_size) > MAX_TOKENIZER_FILE_BYTES:
+        for name, path in small.items():
+            if (size := path.stat().st_size) > MAX_TOKENIZER_FILE_BYTES:
                 limits = f"{size:,} bytes; {MAX_TOKENIZER_FILE_BYTES:,} at most"
                 problem = f"is larger than any file that tfm reads here ({limits})"
                 raise DataError(problem, file=self.folder / name)
-        places = small | dict(self._find_weight_files())
-        found = {name: Input.from_file(place) for name, place in places.items()}
-        return {name: Input(each.fingerprint, str(self.folder / name)) for name, each in found.items()}
+        paths = small | dict(self._find_weight_files())
+        inputs = {name: Input.from_file(path) for name, path in paths.items()}
+        return {name: Input(each.fingerprint, str(self.folder / name)) for name, each in inputs.items()}
 
     def _find_weight_files(self) -> Iterator[tuple[str, Path]]:
         """The files of the weights by name."""
