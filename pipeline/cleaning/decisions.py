@@ -68,25 +68,25 @@ def apply_rules(
         score_late: scores pairs by a model or a command, for the rules that need one.
         score_dropped_pairs: whether late rules score also pairs that another rule dropped.
     """
-    made = Decisions(np.zeros(work.rows, np.int16))
+    decisions = Decisions(np.zeros(work.rows, np.int16))
     for number, rule in enumerate(rules, 1):
-        alive = made.dropped_by == 0
+        alive = decisions.dropped_by == 0
         if rule.kind == "transform":
             changed = int(np.count_nonzero(work.read_scores(rule.name) == 1.0))
-            made.results.append(RuleResult(rule.name, work.rows, 0, 0, changed, ()))
+            decisions.results.append(RuleResult(rule.name, work.rows, 0, 0, changed, ()))
             continue
         if rule.kind == "dedup_keys":
-            failed, result = _apply_keys(rule, work, alive, made)
+            failed, result = _apply_keys(rule, work, alive, decisions)
         else:
             if rule.kind == "model_score":
                 scores = score_late(rule, alive | score_dropped_pairs)[:, None]
-                made.scores[rule.name] = scores[:, 0]
+                decisions.scores[rule.name] = scores[:, 0]
             else:
                 scores = np.stack([work.read_scores(name) for name in rule.score_names], 1)
             failed, result = _apply_scores(rule, scores, alive)
-        made.dropped_by[failed & alive] = number
-        made.results.append(result)
-    return made
+        decisions.dropped_by[failed & alive] = number
+        decisions.results.append(result)
+    return decisions
 
 
 def is_first_occurrence(keys: Iterable[Keys], count: int) -> Bools:
@@ -99,10 +99,10 @@ def is_first_occurrence(keys: Iterable[Keys], count: int) -> Bools:
 
 def count_pairs_with_equal_key(keys: Iterable[Keys], count: int) -> NDArray[np.int64]:
     """(m,) how many pairs have a pair's key, of the kind of which there are most; see `is_first_occurrence`."""
-    most = np.zeros(count, np.int64)
+    max_counts = np.zeros(count, np.int64)
     for counts in map(_count_equal_keys, keys):
-        np.maximum(most, counts, out=most)
-    return most
+        np.maximum(max_counts, counts, out=max_counts)
+    return max_counts
 
 
 def percentile_limit(scores: Floats, limit: Limit) -> Limit:
@@ -148,8 +148,10 @@ def _apply_scores(rule: CleaningRule, scores: Floats, alive: Bools) -> tuple[Boo
 
     limits, measured = find_limits(alive), ~np.isnan(scores[:, 0])
     failed = rule.find_failed_pairs(scores, limits)
-    alone = rule.find_failed_pairs(scores, find_limits(measured))
-    num_measured, num_alone, num_dropped = (int(np.count_nonzero(each)) for each in (measured, alone, failed & alive))
+    failed_alone = rule.find_failed_pairs(scores, find_limits(measured))
+    num_measured, num_alone, num_dropped = (
+        int(np.count_nonzero(each)) for each in (measured, failed_alone, failed & alive)
+    )
     return failed, RuleResult(rule.name, num_measured, num_alone, num_dropped, None, limits)
 
 
@@ -157,14 +159,14 @@ def _apply_keys(
     rule: CleaningRule, work: MeasurementFolder, alive: Bools, decisions: Decisions
 ) -> tuple[Bools, RuleResult]:
     """The pairs (n,) that fail a rule by the keys of all; among all pairs, and among those that are still there."""
-    found = []
+    score_columns = []
     for rows in (np.ones(work.rows, np.bool_), alive):
         scores = np.full(work.rows, np.nan)
         keys, count = (work.read_keys(rule.name, number)[rows] for number in range(rule.num_keys)), int(rows.sum())
         scores[rows] = (
             count_pairs_with_equal_key(keys, count) if rule.name == "boilerplate" else ~is_first_occurrence(keys, count)
         )
-        found.append(scores)
-    decisions.scores[rule.name] = found[1]
-    (_, alone), (failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in found)
-    return failed, replace(result, alone=alone.alone, measured=work.rows)
+        score_columns.append(scores)
+    decisions.scores[rule.name] = score_columns[1]
+    (_, result_alone), (failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in score_columns)
+    return failed, replace(result, alone=result_alone.alone, measured=work.rows)

@@ -74,11 +74,11 @@ def score_remaining_pairs(
         work.close()
 
 
-def _iterate_blocks(is_needed: Bools, read: PairReader, done: int) -> Iterator[PairBlock]:
-    """The pairs behind the first `done`, which are a multiple of ROWS_PER_SAVE, in blocks of so many."""
+def _iterate_blocks(is_needed: Bools, read: PairReader, start: int) -> Iterator[PairBlock]:
+    """The pairs from row `start` on, which is a multiple of ROWS_PER_SAVE, in blocks of so many."""
     block: list[Pair] = []
-    row = begin = done
-    for chunk in read(done):
+    row = begin = start
+    for chunk in read(start):
         for source, target in zip(chunk.sources, chunk.targets, strict=True):
             if is_needed[row]:
                 block.append((source if chunk.has_source else None, target))
@@ -99,19 +99,19 @@ def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
 
 def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save: Callable[[Floats], None]) -> None:
     """Save the numbers of a command that is started once, and reads pairs while it prints numbers for others."""
-    waiting: deque[Bools] = deque()
-    found: list[float] = []
+    pending_blocks: deque[Bools] = deque()
+    scores: list[float] = []
 
     def iterate_pairs() -> Iterator[Pair]:
-        for wanted, some in blocks:
-            waiting.append(wanted)
-            yield from some
+        for rows, pairs in blocks:
+            pending_blocks.append(rows)
+            yield from pairs
 
     def save_complete_blocks(numbers: Sequence[float]) -> None:
-        found.extend(numbers)
-        while waiting and len(found) >= (size := int(waiting[0].sum())):
-            save(_spread_scores(waiting.popleft(), found[:size]))
-            del found[:size]
+        scores.extend(numbers)
+        while pending_blocks and len(scores) >= (size := int(pending_blocks[0].sum())):
+            save(_spread_scores(pending_blocks.popleft(), scores[:size]))
+            del scores[:size]
 
     try:
         run_command_on_pairs(scorer, iterate_pairs(), save_complete_blocks)

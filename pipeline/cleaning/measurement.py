@@ -74,9 +74,11 @@ class ChunkMeasurer:
             if rule.change is not None:
                 new = [rule.change(side) for side in sides]
                 changed = np.zeros(len(chunk))
-                for before, after in zip(sides, new, strict=True):
-                    if before is not after:
-                        changed += [one is not other and one != other for one, other in zip(before, after, strict=True)]
+                for old_texts, new_texts in zip(sides, new, strict=True):
+                    if old_texts is not new_texts:
+                        changed += [
+                            one is not other and one != other for one, other in zip(old_texts, new_texts, strict=True)
+                        ]
                 columns[rule.name], sides = (changed > 0).astype(np.float64), new
         pairs = TextPairBatch(*sides, has_source=chunk.has_source, languages=chunk.languages)
         passed = np.ones(len(chunk), np.bool_)
@@ -106,8 +108,8 @@ def _list_changes(chunk: PairChunk, sides: Sequence[Sequence[str]]) -> dict[int,
         return {}
     return {
         row: (source, target)
-        for row, (source, target, *before) in enumerate(zip(*sides, chunk.sources, chunk.targets, strict=True))
-        if [source, target] != before
+        for row, (source, target, *original) in enumerate(zip(*sides, chunk.sources, chunk.targets, strict=True))
+        if [source, target] != original
     }
 
 
@@ -124,11 +126,11 @@ def measure_chunks(
     Raises:
         DataError: a process is killed.
     """
-    found = iter(chunks)
-    first = list(islice(found, 2))
+    remaining = iter(chunks)
+    first = list(islice(remaining, 2))
     workers = num_processors() if workers is None else workers
     if len(first) < 2 or workers < 2 or not can_fork():
-        yield from ((chunk, measurer(chunk)) for chunk in chain(first, found))
+        yield from ((chunk, measurer(chunk)) for chunk in chain(first, remaining))
         return
     with ExitStack() as stack:
         idle = [stack.enter_context(fork_worker(lambda chunk, _: measurer(chunk))) for _ in range(workers)]
@@ -136,11 +138,11 @@ def measure_chunks(
 
         def receive_measured_chunk() -> tuple[PairChunk, ChunkMeasurement]:
             line, chunk = busy.popleft()
-            (done,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
+            (measurement,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
             idle.append(line)
-            return chunk, done
+            return chunk, measurement
 
-        for chunk in chain(first, found):
+        for chunk in chain(first, remaining):
             if not idle:
                 yield receive_measured_chunk()
             send_to_worker(line := idle.pop(), chunk, WORKER_KILLED_MESSAGE)

@@ -49,8 +49,8 @@ class TextBatch:
         """(n,) characters of each text that have a flag (c,)."""
         sums = np.zeros(len(flags) + 1, np.int64)
         np.cumsum(flags, out=sums[1:])
-        found: Ints = sums[self._text_starts + self.lengths] - sums[self._text_starts]
-        return found
+        counts: Ints = sums[self._text_starts + self.lengths] - sums[self._text_starts]
+        return counts
 
     @cached_property
     def _text_starts(self) -> Ints:

@@ -43,10 +43,10 @@ def make_near_duplicate_hasher(config: NearDuplicatesConfig) -> Callable[[TextPa
     band_factors = splitmix64(np.arange(1, rows + 1, dtype=np.uint64)) | np.uint64(1)
 
     def band_keys(pairs: TextPairBatch) -> Keys:
-        both = zip(pairs.source.texts, pairs.target.texts, strict=True)
+        text_pairs = zip(pairs.source.texts, pairs.target.texts, strict=True)
         # padded, so that the shortest has one sequence
         texts = TextBatch(
-            [f"{fold_spelling(source)}\n{fold_spelling(target)}".ljust(config.shingle) for source, target in both]
+            [f"{fold_spelling(source)}\n{fold_spelling(target)}".ljust(config.shingle) for source, target in text_pairs]
         )
         hashes, offsets = _shingle_hashes_and_offsets(texts, factors)
         minima = RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, bands * rows, SEED)

@@ -51,8 +51,8 @@ def _hash_pairs(folded: Iterable[tuple[str, str]]) -> Keys:
     return hash_texts(f"{source}\n{target}" for source, target in folded)
 
 
-def _is_in(keys: Keys, known: Keys) -> Bools:
-    if not len(known):
+def _is_in(keys: Keys, sorted_keys: Keys) -> Bools:
+    if not len(sorted_keys):
         return np.zeros(len(keys), np.bool_)
-    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.asarray(known[places] == keys)
+    indices = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return np.asarray(sorted_keys[indices] == keys)
