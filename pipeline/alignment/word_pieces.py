@@ -55,13 +55,13 @@ class PieceToWordMapper:
         return places if word + 1 == count else self._word_indices_by_decoding(ids, count)
 
     def _surface(self, token_id: int) -> str:
-        found = self._surfaces.get(token_id)
-        if found is None:
+        surface = self._surfaces.get(token_id)
+        if surface is None:
             special = token_id < len(SPECIAL_TOKENS) or token_id in self._languages
-            found = "" if special else self._tokenizer.surface(token_id)
-            found = self._unknown if token_id == UNK_ID else found
-            self._surfaces[token_id] = found
-        return found
+            surface = "" if special else self._tokenizer.surface(token_id)
+            surface = self._unknown if token_id == UNK_ID else surface
+            self._surfaces[token_id] = surface
+        return surface
 
     def _word_indices_by_decoding(self, ids: Sequence[int], count: int) -> list[int]:
         """The same for a tokenizer that joins pieces in other ways, by decoding each beginning of the text."""
@@ -95,8 +95,8 @@ def attention_between_words(weights: Weights, target_words: Sequence[int], sourc
     to_words = _piece_word_matrix(source_words)
     from_words = _piece_word_matrix(target_words)
     from_words = from_words / np.maximum(from_words.sum(0), 1)
-    found: Weights = from_words.T @ weights @ to_words
-    return found
+    attention: Weights = from_words.T @ weights @ to_words
+    return attention
 
 
 def _piece_word_matrix(words: Sequence[int]) -> Weights:
