@@ -35,8 +35,8 @@ class Mailbox:
 
     def take(self) -> list[tuple[str, ReporterEvent]]:
         """Return the events that have come since the last call, each with its sender."""
-        taken, self._events = self._events, []
-        return taken
+        events, self._events = self._events, []
+        return events
 
     def ask_to_stop(self, signal: str) -> set[str]:
         """Let all senders know that they are to stop, as by a signal; return those that have begun: no other will."""
@@ -144,11 +144,11 @@ def _interruptible_main_thread(over: threading.Event) -> Iterator[Callable[[], N
         if not over.is_set():
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, raise_interrupt) or signal.SIG_DFL
+    previous_handler = signal.signal(signal.SIGTERM, raise_interrupt) or signal.SIG_DFL
     try:
         yield partial(signal.pthread_kill, thread.ident, signal.SIGTERM)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 @dataclass

@@ -53,12 +53,12 @@ def choose_resources(cluster: ClusterSession, device: str) -> ProcessResources:
     """
     nodes = [each["Resources"] for each in cluster.ray.nodes() if each["Alive"]]
     has_gpu = any(each.get("GPU", 0) for each in nodes)
-    needed = ProcessResources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
-    if not any(needed.num_processes_on_node(each) for each in nodes):
-        wanted = format_count(needed.num_cpus, "processor") + (" and a GPU" if needed.num_gpus else "")
+    resources = ProcessResources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
+    if not any(resources.num_processes_on_node(each) for each in nodes):
+        description = format_count(resources.num_cpus, "processor") + (" and a GPU" if resources.num_gpus else "")
         remedy = "start a larger node, or set OMP_NUM_THREADS to fewer threads"
-        raise RecipeError(f"--cluster: no node has {wanted} for one process; {remedy}")
-    return needed
+        raise RecipeError(f"--cluster: no node has {description} for one process; {remedy}")
+    return resources
 
 
 def max_processes(cluster: ClusterSession, resources: ProcessResources) -> int:
@@ -108,22 +108,22 @@ def run_jobs(
     )(require_same_packages(_run_job))
     replay, failed = MailboxReplay(reporter, labelled=True), dict[str, Exception]()
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop:
-        place = str(Path.cwd())
-        running = {task.remote(mailbox, name, place, work): name for name, work in jobs.items()}
+        working_folder = str(Path.cwd())
+        running = {task.remote(mailbox, name, working_folder, work): name for name, work in jobs.items()}
         while running:
-            done, _ = cluster.ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL_SECONDS)
+            references, _ = cluster.ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL_SECONDS)
             replay.replay_events(cluster.result(mailbox.take.remote()))
-            for each in done:
-                name = running.pop(each)
+            for reference in references:
+                name = running.pop(reference)
                 try:
-                    cluster.result(each)
+                    cluster.result(reference)
                 except (TfmError, OSError) as error:
                     failed[name] = error
             if stop or (failed and not keep_going):
-                begun = cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
-                for each in [each for each, name in running.items() if name not in begun]:
-                    cluster.ray.cancel(each, force=True)  # else a process is started for each to say that it ends
-                    failed[running.pop(each)] = StoppedError("stopped before it began; the same command goes on")
+                started_names = cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
+                for reference in [reference for reference, name in running.items() if name not in started_names]:
+                    cluster.ray.cancel(reference, force=True)  # else a process is started for each to say that it ends
+                    failed[running.pop(reference)] = StoppedError("stopped before it began; the same command goes on")
             on_poll(list(running.values()))
         replay.replay_events(cluster.result(mailbox.take.remote()))
     if stop:
