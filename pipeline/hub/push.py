@@ -60,8 +60,8 @@ def push(
                 revision=revision,
             )
 
-    sent = read_artifact(folder, upload, "train")
-    return PushedCommit(str(sent.commit_url), str(sent.oid))
+    commit = read_artifact(folder, upload, "train")
+    return PushedCommit(str(commit.commit_url), str(commit.oid))
 
 
 def _upload_operations(manifest: Manifest, card: str) -> dict[str, Any]:
@@ -69,10 +69,10 @@ def _upload_operations(manifest: Manifest, card: str) -> dict[str, Any]:
     from huggingface_hub import CommitOperationAdd
 
     names = [*manifest.files, MANIFEST_FILE]
-    sent: Mapping[str, Path | bytes] = {f"{MODEL_FOLDER}/{each}": manifest.folder / each for each in names}
+    contents: Mapping[str, Path | bytes] = {f"{MODEL_FOLDER}/{each}": manifest.folder / each for each in names}
     return {
         path: CommitOperationAdd(path, str(content) if isinstance(content, Path) else content)
-        for path, content in {**sent, CARD_FILE: card.encode()}.items()
+        for path, content in {**contents, CARD_FILE: card.encode()}.items()
     }
 
 
