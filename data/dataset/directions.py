@@ -78,12 +78,12 @@ def rows_by_direction(directions: Sequence[Direction]) -> "dict[str, NDArray[np.
     no rows is left out."""
     import numpy as np  # here, not at the top: scores of files do without
 
-    ends = np.cumsum([each.rows for each in directions], dtype=np.int64)
-    found: dict[str, list[NDArray[np.int64]]] = {}
-    for each, end in zip(directions, ends, strict=True):
-        if each.rows:
-            found.setdefault(each.name, []).append(np.arange(end - each.rows, end))
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    ends = np.cumsum([direction.rows for direction in directions], dtype=np.int64)
+    parts_by_name: dict[str, list[NDArray[np.int64]]] = {}
+    for direction, end in zip(directions, ends, strict=True):
+        if direction.rows:
+            parts_by_name.setdefault(direction.name, []).append(np.arange(end - direction.rows, end))
+    return {name: np.concatenate(parts) for name, parts in parts_by_name.items()}
 
 
 def target_languages(directions: Sequence[Direction]) -> list[str]:

@@ -45,11 +45,12 @@ def text_duplicate_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
 
 def image_duplicate_keys(rows: Sequence[Pixels]) -> Ints:
     """(rows,) a 64-bit key of the pixels of each row; rows of one image hold the same array."""
-    known = {id(pixels): pixels for pixels in rows}
+    pixels_by_id = {id(pixels): pixels for pixels in rows}
     digests = {
-        each: hashlib.blake2b(np.ascontiguousarray(pixels).tobytes(), digest_size=8) for each, pixels in known.items()
+        image_id: hashlib.blake2b(np.ascontiguousarray(pixels).tobytes(), digest_size=8)
+        for image_id, pixels in pixels_by_id.items()
     }
-    keys = {each: int.from_bytes(digest.digest(), "little", signed=True) for each, digest in digests.items()}
+    keys = {image_id: int.from_bytes(digest.digest(), "little", signed=True) for image_id, digest in digests.items()}
     return np.array([keys[id(pixels)] for pixels in rows], np.int64)
 
 

@@ -246,12 +246,12 @@ def _read_weights(chunks: pa.ChunkedArray, *, lazy: bool) -> NDArray[np.float64]
     none."""
     parts = [arrow_values(chunk) for chunk in chunks.iterchunks() if len(chunk)]
     is_piecewise = lazy and all((part == part[0]).all() for part in parts)
-    found: NDArray[np.float64] = (
+    weights: NDArray[np.float64] = (
         np.array([part[0] for part in parts]) if is_piecewise else np.concatenate(parts or [np.empty(0)])
     )
-    if not (np.isfinite(found) & (found > 0)).all():
+    if not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError("there are weights that are not positive")
-    return piecewise_constant([len(part) for part in parts], found.tolist()) if is_piecewise else found
+    return piecewise_constant([len(part) for part in parts], weights.tolist()) if is_piecewise else weights
 
 
 def _read_column(chunks: pa.ChunkedArray, mapped_values: Ids, base_address: int, *, lazy: bool) -> TokenIdColumn:
