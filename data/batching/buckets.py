@@ -56,10 +56,10 @@ def make_batches(
     rows = rows[np.argsort(length_sort_keys(max_lengths, difference, flip=flip), kind="stable")]
     max_lengths = np.sort(max_lengths)
     if max_lengths[-1] > budget:
-        too_long = f"row {rows[-1]} has {max_lengths[-1]} tokens on one side, more than a batch may hold ({budget})"
-        raise DataError(f"{too_long}; raise batch_tokens")
-    found = split_by_budget(rows, max_lengths, budget, first_share=first)
-    return [found[i] for i in rng.permutation(len(found))]
+        problem = f"row {rows[-1]} has {max_lengths[-1]} tokens on one side, more than a batch may hold ({budget})"
+        raise DataError(f"{problem}; raise batch_tokens")
+    batches = split_by_budget(rows, max_lengths, budget, first_share=first)
+    return [batches[i] for i in rng.permutation(len(batches))]
 
 
 def length_sorted_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) -> list[Ints]:
