@@ -50,10 +50,10 @@ class Augmentation:
         if self.flip:
             from_column = np.where(draws[:, 5:] < 0.5, from_column[:, ::-1], from_column)
         rows_of_pixels = np.arange(num)[:, None] * height + from_row
-        places = rows_of_pixels[:, :, None] * width + from_column[:, None, :]
+        indices = rows_of_pixels[:, :, None] * width + from_column[:, None, :]
         # the bytes of a pixel as one item: to look up whole pixels is several times as fast
-        whole = np.ascontiguousarray(pixels).reshape(-1, channels).view(f"V{channels}")[:, 0]
-        varied: Pixels = whole.take(places.reshape(-1)).view(np.uint8).reshape(pixels.shape)
+        flat_pixels = np.ascontiguousarray(pixels).reshape(-1, channels).view(f"V{channels}")[:, 0]
+        varied: Pixels = flat_pixels.take(indices.reshape(-1)).view(np.uint8).reshape(pixels.shape)
         return varied
 
     def _source_indices(
@@ -72,10 +72,10 @@ class Augmentation:
             shift_draws: (B,), random numbers that decide the shift.
         """
         begin = window_position * (size - window_share * size)
-        kept = begin[:, None] + (np.arange(size) + 0.5) * window_share[:, None]
+        positions = begin[:, None] + (np.arange(size) + 0.5) * window_share[:, None]
         shifts = np.floor(shift_draws * (2 * self.shift + 1)).astype(np.int64) - self.shift
-        places: Ints = (np.floor(kept).astype(np.int64) + shifts[:, None]).clip(0, size - 1)
-        return places
+        indices: Ints = (np.floor(positions).astype(np.int64) + shifts[:, None]).clip(0, size - 1)
+        return indices
 
 
 def draw_uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:

@@ -58,8 +58,8 @@ def _read_dimensions(path: Path, expected: int) -> tuple[int, ...]:
     if head[2] != UNSIGNED_BYTE_TYPE:
         raise DataError(f"holds items of type {head[2]:#04x}; only bytes (0x08) are images or labels", file=path)
     if head[3] != expected:
-        what = "images (3 dimensions)" if expected == 3 else "labels (1 dimension)"
-        raise DataError(f"has {format_count(head[3], 'dimension')}, so it does not hold {what}", file=path)
+        content = "images (3 dimensions)" if expected == 3 else "labels (1 dimension)"
+        raise DataError(f"has {format_count(head[3], 'dimension')}, so it does not hold {content}", file=path)
     if len(head) < 4 + 4 * expected:
         raise DataError("ends within its header", file=path)
     return struct.unpack(f">{expected}I", head[4:])

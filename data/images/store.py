@@ -181,17 +181,17 @@ def load_images(folder: Path) -> ImageStore:
             raise ValueError(f"{ROWS_FILE} does not hold the numbers of images")
         if pixels[..., 0].size != preparation.statistics.count or type(metadata["images"]) is not int:
             raise ValueError("its sums are of other pixels")
-        contents = metadata.get("contents")  # formerly it was not there
-        known = contents if isinstance(contents, str) else None
-        return ImageStore(pixels, rows, preparation.statistics, metadata["report"], known)
+        contents = metadata.get("contents")  # older datasets have none
+        contents_fingerprint = contents if isinstance(contents, str) else None
+        return ImageStore(pixels, rows, preparation.statistics, metadata["report"], contents_fingerprint)
     except (ValueError, OSError, EOFError, KeyError, MemoryError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error
 
 
 def _write_header(stream: BufferedWriter, shape: ImageSize, count: int) -> int:
-    about = {"descr": "|u1", "fortran_order": False, "shape": (count, shape.height, shape.width, shape.channels)}
-    np.lib.format.write_array_header_1_0(stream, about)
+    header = {"descr": "|u1", "fortran_order": False, "shape": (count, shape.height, shape.width, shape.channels)}
+    np.lib.format.write_array_header_1_0(stream, header)
     return stream.tell()
 
 
