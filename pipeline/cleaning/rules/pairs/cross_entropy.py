@@ -54,10 +54,8 @@ def _load_translation_model(name: str, device: str) -> LoadedModel:
 def _cross_entropies(loaded: LoadedModel, sources: Sequence[str], targets: Sequence[str]) -> Floats:
     """(n,) nats a piece of each target, infinite where it has no probability."""
     limit = loaded.model.max_length - 1
-    source_ids, target_ids = (
-        loaded.source_tokenizer.encode_batch(sources),
-        loaded.target_tokenizer.encode_batch(targets),
-    )
+    source_ids = loaded.source_tokenizer.encode_batch(sources)
+    target_ids = loaded.target_tokenizer.encode_batch(targets)
     rows = [
         row for row, (source, target) in enumerate(zip(source_ids, target_ids, strict=True))
         if source and target and len(source) <= limit and len(target) <= limit
