@@ -160,11 +160,11 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
         CannotWrite: another process writes the same place, something is there that is not ours to replace, or the
             file system cannot rename.
     """
-    began = time.monotonic() - seconds_before
+    start_time = time.monotonic() - seconds_before
     with _replace_by_filled_folder(plan) as version:
         draft = Draft(version)
         yield draft
-        _write_manifest(plan, draft, command, began)
+        _write_manifest(plan, draft, command, start_time)
 
 
 @contextmanager

@@ -93,15 +93,15 @@ def atomic_swap(path: Path, other_path: Path) -> bool:
     libc, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(path), os.fsencode(other_path))
     try:
         if sys.platform == "darwin":
-            failed = libc.renamex_np(*names, _RENAME_EXCHANGE)
+            return_code = libc.renamex_np(*names, _RENAME_EXCHANGE)
         else:
-            failed = libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
+            return_code = libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
     except AttributeError:  # a C library that does not know it
         return False
     code = ctypes.get_errno()
-    if failed and code not in SWAP_UNSUPPORTED_ERRNOS:
+    if return_code and code not in SWAP_UNSUPPORTED_ERRNOS:
         raise OSError(code, os.strerror(code), os.fspath(path), None, os.fspath(other_path))
-    return not failed
+    return not return_code
 
 
 def check_file_is_writable(file: Path) -> None:
@@ -174,8 +174,8 @@ def sha256_of(path: Path) -> str:
     now = time.time_ns()
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        unchanged = key == _stat_key(os.fstat(file.fileno()))
-    if unchanged and now - max(status.st_mtime_ns, status.st_ctime_ns) > MIN_CACHEABLE_AGE_NS:
+        is_unchanged = key == _stat_key(os.fstat(file.fileno()))
+    if is_unchanged and now - max(status.st_mtime_ns, status.st_ctime_ns) > MIN_CACHEABLE_AGE_NS:
         _hash_cache[key] = digest
         if large:
             hash_cache.store_hash(_format_cache_key(key), digest)

@@ -159,7 +159,7 @@ def open_artifact(folder: Path, stage: str | tuple[str, ...] | None = None) -> M
 
     `stage`: the stage or stages that may have made it. Raises DataError naming artifact and file.
     """
-    return read_artifact(folder, lambda made: made, stage)
+    return read_artifact(folder, lambda manifest: manifest, stage)
 
 
 def read_artifact(

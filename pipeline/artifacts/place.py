@@ -16,10 +16,10 @@ def check_is_own_folder(folder: Path, stage: str) -> None:
         folder: as it was asked for.
         stage: that makes the artifact.
     """
-    here = folder.name in ("", os.pardir)
+    is_working_folder = folder.name in ("", os.pardir)
     with suppress(OSError):
-        here = here or os.path.samefile(folder, os.curdir)
-    if here:
+        is_working_folder = is_working_folder or os.path.samefile(folder, os.curdir)
+    if is_working_folder:
         raise CannotWrite(f"{folder}: an artifact needs its own folder; give one, such as ./{stage}")
 
 

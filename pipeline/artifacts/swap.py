@@ -40,12 +40,12 @@ def _replace_in_two_steps(version: Path, path: Path) -> None:
 
     If the process is killed between the steps, `restore` undoes the first.
     """
-    aside = path.parent / f"{hidden_version_name(path).name}{BACKUP_SUFFIX}"
-    os.rename(path, aside)
+    backup = path.parent / f"{hidden_version_name(path).name}{BACKUP_SUFFIX}"
+    os.rename(path, backup)
     try:
         os.rename(version, path)
     except BaseException as error:
-        _undo_first_step(aside, path, error)
+        _undo_first_step(backup, path, error)
         raise
 
 
@@ -67,9 +67,9 @@ def restore_backup(path: Path) -> None:
     """
     for name in os.listdir(path.parent):
         if name.endswith(BACKUP_SUFFIX) and _is_version_name(path, name) and not os.path.lexists(path):
-            aside = path.parent / name
-            if _is_version_name(path, os.readlink(aside)) if aside.is_symlink() else aside.is_dir():
-                os.rename(aside, path)
+            backup = path.parent / name
+            if _is_version_name(path, os.readlink(backup)) if backup.is_symlink() else backup.is_dir():
+                os.rename(backup, path)
 
 
 def hidden_version_name(path: Path) -> Path:
