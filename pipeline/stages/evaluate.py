@@ -146,11 +146,14 @@ def evaluate_tests(
         if not any(segments.directions for segments in tests):
             return [judge(segments) for segments in tests]
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
-        trained = data.directions["train"]
-        identifier = train_identifier(data.train, trained, *load_tokenizer_pair(data.tokenizer_folder))
+        train_directions = data.directions["train"]
+        identifier = train_identifier(data.train, train_directions, *load_tokenizer_pair(data.tokenizer_folder))
         if eval_split == "valid":
             tests += [part for segments in tests for part in segments.split_by_direction()]
-        return [_add_common_direction(judge(segments, identifier=identifier), segments, trained) for segments in tests]
+        return [
+            _add_common_direction(judge(segments, identifier=identifier), segments, train_directions)
+            for segments in tests
+        ]
 
     looker = (
         read_evaluated_model(model, stage_plan.inputs["model"].fingerprint, chosen)
@@ -170,13 +173,15 @@ def _has_replaced_words(translations: Path) -> bool:
     return isinstance(decoding, dict) and bool(decoding.get("replace_unknown"))
 
 
-def _add_common_direction(evaluation: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
+def _add_common_direction(
+    evaluation: Evaluation, segments: Segments, train_directions: Sequence[Direction]
+) -> Evaluation:
     """The evaluation of a test set with its languages, where they are the same in all rows."""
     pairs = {each.language_pair for each in segments.directions}
     if len(pairs) != 1:
         return evaluation
     (pair,) = pairs
-    return replace(evaluation, direction=pair, zero_shot=pair not in {each.language_pair for each in trained})
+    return replace(evaluation, direction=pair, zero_shot=pair not in {each.language_pair for each in train_directions})
 
 
 def _load_model(model: Path, device: Device, model_input: Input) -> "LoadedModel":

@@ -103,8 +103,8 @@ def evaluate_files(
 
         shortlist = shortlist_inputs(decoding)
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
-    suited = task_evaluation_config(trained_task(members[0]), config) if members else config
-    if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
+    task_config = task_evaluation_config(trained_task(members[0]), config) if members else config
+    if task_config.lowercase and {*task_config.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
         raise RecipeError(
             "evaluation.lowercase has no effect on accuracy, macro_f1 and entity_f1, which respect case. Remove it"
         )
@@ -119,7 +119,7 @@ def evaluate_files(
         evaluation = score_lines(
             lines,
             set_name,
-            suited,
+            task_config,
             translator,
             folder,
             wants_perplexity=wants_perplexity,
@@ -137,8 +137,8 @@ def evaluate_files(
     inputs |= metric_inputs(config) | shortlist
     request: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
     request |= {"decoding": decoding.as_json() if hypotheses is None else None}
-    resolved = score_relevant_config(config) | {name: value for name, value in request.items() if value is not None}
-    plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
+    settings = score_relevant_config(config) | {name: value for name, value in request.items() if value is not None}
+    plan = Plan(stage="evaluate", folder=out, config=settings, inputs=inputs, seed=seed)
     content = publish_scores(plan, score_files, None, command, reporter, looker)
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content

@@ -85,7 +85,7 @@ def evaluate_texts(
     if out is None:
         return show_unpublished_scores(score_texts_of_files(None), reporter, looker)
     inputs = {"model": manifest.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
-    resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
-    resolved["texts"] = list(names)  # in their order, as the first is the main one
-    plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
+    settings: dict[str, Any] = {"evaluation": {"stride": config.stride}}
+    settings["texts"] = list(names)  # in their order, as the first is the main one
+    plan = Plan(stage="evaluate", folder=out, config=settings, inputs=inputs, seed=seed)
     return publish_scores(plan, score_texts_of_files, None, command, reporter, looker)

@@ -58,8 +58,8 @@ def plan_dataset(data: DataConfig, tokenizer: Path, out: Path, clean: Path | Non
     left_out = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
     if data.shard_rows == DEFAULT_SHARD_ROWS:
         left_out.add("shard_rows")  # as datasets lack it that were made before there was one
-    described = drop_unset_keys(data.model_dump(mode="json", exclude=left_out))
-    config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}
+    settings = drop_unset_keys(data.model_dump(mode="json", exclude=left_out))
+    config: dict[str, JSON] = {"data": settings, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
 
 
@@ -197,8 +197,8 @@ def _show_results(
         reporter.table(*table)
     if data.images is None:
         reporter.line(describe_batches(report))
-    for refused in counts["train"].images["refused"]["first"][:MAX_CHARACTERS_SHOWN] if counts["train"].images else ():
-        reporter.warn(f"an image of the training data was dropped: {refused}")
+    for reason in counts["train"].images["refused"]["first"][:MAX_CHARACTERS_SHOWN] if counts["train"].images else ():
+        reporter.warn(f"an image of the training data was dropped: {reason}")
     if num_cut := {name: count.cut for name, count in counts.items() if count.cut}:
         summary = ", ".join(f"{number:,} of {name}" for name, number in num_cut.items())
         reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {summary}")

@@ -69,8 +69,8 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: 
         settings["languages"] = list(data.target_languages)
     if config.is_file_used_unchanged and data.tags:
         settings["tags"] = list(data.tags)
-    described = config.model_dump(mode="json", exclude=config.keys_without_effect)
-    return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
+    tokenizer_settings = config.model_dump(mode="json", exclude=config.keys_without_effect)
+    return Plan("tokenize", out, {"tokenizer": tokenizer_settings, "data": settings}, inputs, seed=None)
 
 
 def tokenize(
@@ -159,17 +159,17 @@ def tokenize_files(
         check_text_file(file)
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
-    described = config.model_dump(mode="json", exclude=config.keys_without_effect)
-    stage_plan = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
+    settings = config.model_dump(mode="json", exclude=config.keys_without_effect)
+    stage_plan = Plan("tokenize", out, {"tokenizer": settings}, inputs, seed=None)
     if is_fresh(stage_plan, reporter):
         return
     with publish(stage_plan, command=command) as draft:
         ready_tokenizers = _read_tokenizers(config, reporter)
-        unread, trainers = (
+        texts, trainers = (
             _texts_of_files(files, held_out=False),
             {} if ready_tokenizers else make_trainers(config, trained_sides(config)),
         )
-        tokenizers = ready_tokenizers or train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
+        tokenizers = ready_tokenizers or train_tokenizers(trainers, {}, texts, config.min_frequency, reporter)
         draft.figures.update(show_trainer_figures(trainers, reporter))
         measured_lines = f"every {HELD_OUT_INTERVAL}th line"
         measures = measure_tokenizers(
@@ -233,8 +233,10 @@ def _write_tokenizers(
 def _texts_of_files(files: Sequence[Path], *, held_out: bool | None) -> list[CorpusTexts]:
     """The lines of all files that are held out, or those that are not; None: all."""
     lines = (line for file in files for line in open_lines(file))
-    numbered = enumerate(lines, 1)
-    return [(((line,) for number, line in numbered if held_out in (None, number % HELD_OUT_INTERVAL == 0)), (None,))]
+    numbered_lines = enumerate(lines, 1)
+    return [
+        (((line,) for number, line in numbered_lines if held_out in (None, number % HELD_OUT_INTERVAL == 0)), (None,))
+    ]
 
 
 def _file_input(file: Path) -> Input:

@@ -91,7 +91,7 @@ def plan_file_translation(
         source_language: the source language, of a model of several.
     """
     inputs = {"model": Input.from_artifact(model, "train"), "source": Input.from_file(source)}
-    inputs |= {f"model {number}": Input.from_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs |= {f"model {number}": Input.from_artifact(folder, "train") for number, folder in enumerate(ensemble, 2)}
     for name, file in (("prefixes", prefixes), ("forced", forced)):
         if file is not None:
             inputs[name] = Input.from_file(file)

@@ -35,7 +35,7 @@ def plan_image_translation(
         ensemble: the folders of the other models of the ensemble.
     """
     inputs = {"model": Input.from_artifact(model, "train")}
-    inputs |= {f"model {number}": Input.from_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs |= {f"model {number}": Input.from_artifact(folder, "train") for number, folder in enumerate(ensemble, 2)}
     inputs |= {f"image {number}": Input.from_file(file) for number, file in enumerate(files, 1)}
     inputs |= {
         name: Input.from_file(file) for name, file in (("prefixes", prefixes), ("forced", forced)) if file is not None
