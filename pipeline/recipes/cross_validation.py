@@ -80,8 +80,8 @@ class CrossValidation:
         if (reason := self.no_mean_reason(figure)) is not None:
             return {"mean": None, "deviation": None, "signature": None, "why": reason}
         signature = self.signature(figure)
-        signed = {} if signature is None else {"signature": signature}
-        return {"mean": self.mean(figure), "deviation": self.deviation(figure), **signed}
+        extra = {} if signature is None else {"signature": signature}
+        return {"mean": self.mean(figure), "deviation": self.deviation(figure), **extra}
 
 
 def no_mean_reason(figure: str, signatures: Mapping[str, str]) -> str | None:

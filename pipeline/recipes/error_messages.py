@@ -122,12 +122,12 @@ def _nearest_key(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: K
     """Return a hint for the unknown key `name`: a similar neighbor, keys of that name elsewhere, or all neighbors."""
     config = _config_at_error(model, loc)
     names = list(config.model_fields) if config is not None else []
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {'.'.join((*key, close[0]))}?"
-    elsewhere = [each for each in _section_keys(model, key[: len(key) - len(loc)]) if each[-1] == name]
-    if elsewhere:
-        return f"did you mean {' or '.join('.'.join(each) for each in elsewhere)}?"
+    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if matches:
+        return f"did you mean {'.'.join((*key, matches[0]))}?"
+    other_keys = [each for each in _section_keys(model, key[: len(key) - len(loc)]) if each[-1] == name]
+    if other_keys:
+        return f"did you mean {' or '.join('.'.join(each) for each in other_keys)}?"
     return f"there {'are' if len(names) > 1 else 'is'} {', '.join(names)}"
 
 

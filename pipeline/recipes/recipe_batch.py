@@ -96,7 +96,7 @@ def run_recipes(
     Raises:
         Stopped: in any case where the user stops a run.
     """
-    failed: dict[str, Exception] = {}
+    errors: dict[str, Exception] = {}
     previous_runs: list[RunPaths] = []
     for number, recipe in enumerate(recipes, 1):
         if len(recipes) > 1:
@@ -125,9 +125,9 @@ def run_recipes(
             if not keep_going:
                 raise
             reporter.warn(f"{recipe.name} failed: {error_text(error)}")
-            failed[recipe.name] = error
+            errors[recipe.name] = error
         previous_runs.append(run_paths)
-    return failed
+    return errors
 
 
 def run_recipes_on_cluster(
@@ -159,18 +159,20 @@ def run_recipes_on_cluster(
     Raises:
         Stopped: where the user stops the runs.
     """
-    shared = [stage for stage in only if stage in chain.SHARED_STAGES]
-    failed = run_recipes(recipes, keep_going=keep_going, root=root, command=command, reporter=reporter, only=shared)
+    shared_stages = [stage for stage in only if stage in chain.SHARED_STAGES]
+    recipe_errors = run_recipes(
+        recipes, keep_going=keep_going, root=root, command=command, reporter=reporter, only=shared_stages
+    )
     pieces = {
         recipe.name: partial(
             chain.run_recipe_stages,
             recipe,
             root=root,
             command=command,
-            only=[each for each in only if each not in shared],
+            only=[each for each in only if each not in shared_stages],
         )
         for recipe in recipes
-        if recipe.name not in failed
+        if recipe.name not in recipe_errors
     }
     devices = {recipe.training.device for recipe in recipes}
     device = "cuda" if "cuda" in devices else "auto" if "auto" in devices else "cpu"
@@ -190,10 +192,10 @@ def run_recipes_on_cluster(
         if not keep_going or not isinstance(error, (TfmError, OSError)):
             raise error
         reporter.warn(f"{name} failed: {error_text(error)}")
-    failed |= errors
-    remaining = [recipe for recipe in recipes if recipe.name not in failed]
+    recipe_errors |= errors
+    remaining = [recipe for recipe in recipes if recipe.name not in recipe_errors]
     run_recipes(remaining, root=root, command=command, reporter=reporter, only=only, scores=scores)
-    return failed
+    return recipe_errors
 
 
 def error_text(error: TfmError | OSError) -> str:

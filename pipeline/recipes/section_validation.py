@@ -79,20 +79,20 @@ def validate_section(
     content = content_with_settings(settings)
     origins.update({setting.key: Origin(setting.label, COMMAND_LINE_PRIORITY) for setting in settings})
     try:
-        validated = section.model_validate_json(_section_json(section, content), strict=True)
+        config = section.model_validate_json(_section_json(section, content), strict=True)
     except ValidationError as error:
         raise recipe_error(error.errors(include_url=False), section, prefix, origins, origin_of_error) from None
     except ValueError as error:  # a number that is not finite, or what no file says
-        validated, reason = None, str(error)
+        config, reason = None, str(error)
     for key, number in _unusable_numbers(content, prefix):
         origin, name = describe_origin(key, origins) or file, ".".join(key)
         raise RecipeError(f"{origin}: {_number_problem(name, number, field_at(schema, key))}")
-    if validated is None:
+    if config is None:
         raise RecipeError(f"{file}: {reason}")
-    if (problem := credential_problem(validated, prefix)) is not None:
+    if (problem := credential_problem(config, prefix)) is not None:
         key, reason = problem
         raise RecipeError(f"{describe_origin(key, origins) or file}: {'.'.join(key)} {reason}")
-    return validated
+    return config
 
 
 def section_from_flags(

@@ -128,9 +128,9 @@ def choose_run(candidates: Sequence[CandidateRun], figure: str | None = None) ->
         groups = group_seeds(candidates)
         means = [fmean(each.validation.scores[name].score for each in group) for group in groups]
         best = (min if lower_is_better(name, signature) else max)(means)
-        chosen = groups[means.index(best)]
-        signature = chosen[0].validation.scores[name].signature
-        return ValidationSelection(chosen, name, Score(best, signature), len(groups))
+        runs = groups[means.index(best)]
+        signature = runs[0].validation.scores[name].signature
+        return ValidationSelection(runs, name, Score(best, signature), len(groups))
     raise RecipeError(f"validation cannot choose: {problems[0]}")
 
 
@@ -177,10 +177,10 @@ def average_directions(evaluations: Sequence[Evaluation]) -> Evaluation:
     if not parts:
         return evaluation
     parts_by_direction = {"-".join(each.direction): each for each in parts if each.direction is not None}
-    shared = [metric for metric in evaluation.scores if all(metric in each.scores for each in parts)]
+    common_metrics = [metric for metric in evaluation.scores if all(metric in each.scores for each in parts)]
     means = {
         metric: mean_of_directions({name: each.scores[metric] for name, each in parts_by_direction.items()})
-        for metric in shared
+        for metric in common_metrics
         if metric not in LIKELIHOOD_METRICS
     }
     return replace(

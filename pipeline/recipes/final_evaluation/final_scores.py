@@ -117,18 +117,18 @@ def run_validation(recipe: Recipe, *, command: Sequence[str], reporter: Reporter
     return run_folder(recipe)
 
 
-def is_already_evaluated(chosen: CandidateRun, run: RunPaths) -> bool:
+def is_already_evaluated(candidate: CandidateRun, run: RunPaths) -> bool:
     """Return whether the scores of the tests are there, made from just this model with these settings."""
     try:
-        if chosen.decoding is not None:
+        if candidate.decoding is not None:
             plan = translate.plan_test_translation(
-                run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed
+                run.model, run.dataset, candidate.decoding, run.translations, seed=candidate.seed
             )
             if stale_reason(plan) is not None:
                 return False
-        translations = None if chosen.decoding is None else run.translations
+        translations = None if candidate.decoding is None else run.translations
         texts = run.model, run.dataset, translations
-        return stale_reason(evaluate.plan_scores(*texts, chosen.evaluation, run.scores, seed=chosen.seed)) is None
+        return stale_reason(evaluate.plan_scores(*texts, candidate.evaluation, run.scores, seed=candidate.seed)) is None
     except DataError:
         return False  # of another model, or damaged: it has to be made
 
@@ -144,10 +144,10 @@ def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = 
     looker = ledger.read_evaluated_model(run.model, "", ledger.FINAL_EVALUATION)
     entries = [] if looker is None else ledger.read_ledger(looker.root)
     for name, texts in test_fingerprints(run).items():
-        looked = (
+        final_entries = (
             each for each in ledger.select_entries(entries, texts) if each.chosen.startswith(ledger.FINAL_EVALUATION)
         )
-        uses = [each for each in looked if each.model != fingerprint]
+        uses = [each for each in final_entries if each.model != fingerprint]
         if uses and not again:
             times = "once" if len(uses) == 1 else f"{len(uses)} times"
             raise RecipeError(

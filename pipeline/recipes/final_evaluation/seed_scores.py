@@ -58,7 +58,7 @@ def record_joint_test_use(folders: Sequence[Path], settings: Any, chosen: str, r
 
 def test_fingerprints(run: RunPaths) -> dict[str, str]:
     """The fingerprint of each test set of a run's dataset, by name."""
-    tests = read_artifact(run.dataset, lambda made: load_dataset(made.folder), "preprocess").tests
+    tests = read_artifact(run.dataset, lambda manifest: load_dataset(manifest.folder), "preprocess").tests
     return {name: ledger.split_fingerprint(split) for name, split in tests.items()}
 
 

@@ -28,11 +28,11 @@ def check_unused_keys(recipe: Any, origins: Origins, rules: Iterable[UnusedKeysR
     problems: dict[str, str] = {}
     for key, row in find_unused_keys(recipe, rules):
         if not _is_made_idle_by_later_layer(key, row, origins):
-            decided = " and ".join(
+            cause = " and ".join(
                 f"{condition} = {format_value(_plain_value(get_value(recipe, condition)))}"
                 for condition in row.conditions
             )
-            problems.setdefault(key, f"has no effect with {decided}: {row.reason}")
+            problems.setdefault(key, f"has no effect with {cause}: {row.reason}")
     for key, reason in _unused_corpus_keys(recipe):
         problems.setdefault(key, f"has no effect: {reason}")
     for key, text in problems.items():
@@ -89,7 +89,10 @@ def _is_made_idle_by_later_layer(key: str, rule: UnusedKeysRule, origins: Origin
 
 def _origin_priority(key: Key, origins: Origins) -> float:
     """The latest layer in which something of a key was said; before all others where it is a default."""
-    return max((each.layer for said, each in origins.items() if said[: len(key)] == key[: len(said)]), default=-1e9)
+    return max(
+        (each.layer for origin_key, each in origins.items() if origin_key[: len(key)] == key[: len(origin_key)]),
+        default=-1e9,
+    )
 
 
 def _unused_corpus_keys(recipe: Any) -> Iterator[tuple[str, str]]:

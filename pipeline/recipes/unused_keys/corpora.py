@@ -15,8 +15,8 @@ from tfm.tokenizer.config import LEARNING_KEYS
 
 def _reads_local_data(corpus: CorpusConfig) -> bool:
     """Whether a corpus is of files that are here already, or generated."""
-    places = [corpus.path, corpus.source, corpus.target, *(corpus.references or ())]
-    return corpus.format != "huggingface" and not any(isinstance(place, str) and is_url(place) for place in places)
+    paths = [corpus.path, corpus.source, corpus.target, *(corpus.references or ())]
+    return corpus.format != "huggingface" and not any(isinstance(path, str) and is_url(path) for path in paths)
 
 
 TEXT_RULES = (
