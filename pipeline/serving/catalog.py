@@ -108,8 +108,8 @@ def two_letter_code(model_code: str) -> str:
     """The code of a language in requests: that of two letters where there is one, as browsers and clients have it."""
     if model_code == UNKNOWN_LANGUAGE:
         return model_code
-    longer = to_iso_639_3(model_code)
-    return next((short for short, long in ISO_639_3.items() if long == longer), model_code)
+    three_letter_code = to_iso_639_3(model_code)
+    return next((short for short, code in ISO_639_3.items() if code == three_letter_code), model_code)
 
 
 def _is_same_language(requested_code: str, model_code: str) -> bool:

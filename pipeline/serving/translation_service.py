@@ -149,25 +149,32 @@ class TranslationService:
         segments = [await self._split(text, direction, is_html) for text in texts]
         queries = [[make_query(sentence) for sentence in each.sources] for each in segments]
         answers = await self.ask([each for group in queries for each in group])
-        ranked = [_ranked_translations([answers[each] for each in group]) for group in queries]
-        joined = [
-            await self._join(segmented, group, direction) for segmented, group in zip(segments, ranked, strict=True)
+        translations_by_rank = [_ranked_translations([answers[each] for each in group]) for group in queries]
+        joined_texts = [
+            await self._join(text_segments, group, direction)
+            for text_segments, group in zip(segments, translations_by_rank, strict=True)
         ]
-        translated = []
-        for segmented, texts, translations in zip(segments, joined, ranked, strict=True):
+        results = []
+        for text_segments, texts, translations in zip(segments, joined_texts, translations_by_rank, strict=True):
             best, *alternative_texts = dict.fromkeys(texts)
-            borders = segmented.borders(translations[0]) if isinstance(segmented, TextSegments) and translations else ()
-            translated.append(TranslatedText(best, tuple(alternative_texts), tuple(borders)))
-        return translated
+            borders = (
+                text_segments.borders(translations[0])
+                if isinstance(text_segments, TextSegments) and translations
+                else ()
+            )
+            results.append(TranslatedText(best, tuple(alternative_texts), tuple(borders)))
+        return results
 
     async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
         """Ask each query once, as far as its answer is not known. Raises Problem if there is no answer."""
         answers = {query: self._cache.get(query) for query in dict.fromkeys(queries)}
-        new = [query for query, answer in answers.items() if answer is None]
-        if len(new) > self._limits.sentences:
+        new_queries = [query for query, answer in answers.items() if answer is None]
+        if len(new_queries) > self._limits.sentences:
             limit = self._limits.sentences
-            raise bad_request(f"the texts have {len(new)} sentences and may have {limit}: send them in parts")
-        for query, answer in zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True):
+            raise bad_request(f"the texts have {len(new_queries)} sentences and may have {limit}: send them in parts")
+        for query, answer in zip(
+            new_queries, await ask_all(self._dispatcher, new_queries, self._limits.seconds), strict=True
+        ):
             answers[query] = answer
             self._cache.put(query, answer)
         return answers
@@ -178,25 +185,30 @@ class TranslationService:
         return split() if len(text) < MIN_CHARS_TO_SPLIT_IN_THREAD else await asyncio.to_thread(split)
 
     async def _join(
-        self, segments: TextSegments | HtmlSegments, ranked: Sequence[Sequence[str]], direction: ServedDirection
+        self,
+        segments: TextSegments | HtmlSegments,
+        translations_by_rank: Sequence[Sequence[str]],
+        direction: ServedDirection,
     ) -> list[str]:
         """The texts in which the translations of each rank stand; in HTML with the tags at their words."""
         if isinstance(segments, TextSegments):
-            return [segments.join(translations) for translations in ranked]
-        joined, alignment_by_query = [], dict[Query, Alignment | None]()
-        for translations in ranked:
+            return [segments.join(translations) for translations in translations_by_rank]
+        texts, alignment_by_query = [], dict[Query, Alignment | None]()
+        for translations in translations_by_rank:
             queries = {
                 index: direction.alignment_query(segments.sources[index], translations[index])
                 for index in segments.indices_with_markup
                 if translations[index]
             }
-            new = [query for query in dict.fromkeys(queries.values()) if query not in alignment_by_query]
-            alignment_by_query.update(zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True))
+            new_queries = [query for query in dict.fromkeys(queries.values()) if query not in alignment_by_query]
+            alignment_by_query.update(
+                zip(new_queries, await ask_all(self._dispatcher, new_queries, self._limits.seconds), strict=True)
+            )
             alignments = {
                 index: each for index, query in queries.items() if (each := alignment_by_query[query]) is not None
             }
-            joined.append(await asyncio.to_thread(segments.join, translations, alignments))
-        return joined
+            texts.append(await asyncio.to_thread(segments.join, translations, alignments))
+        return texts
 
 
 @contextmanager

@@ -258,11 +258,11 @@ class Dispatcher:
 
         self._call_later(SECONDS_TO_LOAD_AGAIN, load)
 
-    def _call_later(self, seconds: float, do: Callable[[], None]) -> None:
+    def _call_later(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something after so long, unless the queue is closed before."""
         loop = asyncio.get_running_loop()
         self._timers = {timer for timer in self._timers if timer.when() > loop.time()}
-        self._timers.add(loop.call_later(seconds, do))
+        self._timers.add(loop.call_later(seconds, action))
 
     def _deliver_answer(self, slot: WorkerSlot, reply: Answer) -> None:
         pending = slot.sent_queries.pop(reply.number, None)

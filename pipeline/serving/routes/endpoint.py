@@ -37,7 +37,7 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
     """
 
     async def respond(request: Request) -> Response:
-        began = time.monotonic()
+        start_time = time.monotonic()
         request.state.number, request.state.caller = _request_id(request), client_address(request)
         request.state.texts = None
         try:
@@ -50,7 +50,7 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
             backend.log.warn(f"request {request.state.number}: {_error_type_and_place(error)}")
             response = problem_response(request, Problem(500, "the server failed at this request: it is its fault"))
         response.headers[REQUEST_ID_HEADER] = request.state.number
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start_time
         backend.metrics.count_request(route, response.status_code, seconds)
         asyncio.get_running_loop().call_soon(  # when the response is sent: its client does not wait for the log
             backend.log.log_request,

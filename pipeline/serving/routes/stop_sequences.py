@@ -26,8 +26,8 @@ class StopSequenceFilter:
 
     def flush(self) -> str:
         """Return what was held back, at the end of the text."""
-        withheld, self._withheld = self._withheld, ""
-        return withheld
+        text, self._withheld = self._withheld, ""
+        return text
 
     @staticmethod
     def _overlap_length(text: str, stop: str) -> int:

@@ -81,7 +81,7 @@ def translation_routes(backend: Backend) -> list[Route]:
         request.state.texts = texts
         _check_request_limits(backend, body)
         catalog = _candidate_models(backend, body)
-        source, detected = await _resolve_source_language(catalog, backend.detector, body, texts)
+        source, detection = await _resolve_source_language(catalog, backend.detector, body, texts)
         direction = find_direction(catalog, source, body.target)
         work = backend.translation.translate(
             texts,
@@ -91,7 +91,7 @@ def translation_routes(backend: Backend) -> list[Route]:
             glossary=body.glossary,
             is_html=body.format == "html",
         )
-        return JSONResponse(_translations_as_json(body, await cancel_on_disconnect(request, work), detected))
+        return JSONResponse(_translations_as_json(body, await cancel_on_disconnect(request, work), detection))
 
     async def languages(request: Request) -> Response:
         return JSONResponse(list_languages(backend))
@@ -193,7 +193,7 @@ def find_direction(catalog: ModelCatalog, source: str | None, target: str | None
 
 
 def _translations_as_json(
-    body: TranslateBody, translations: list[TranslatedText], detected: dict[str, Any] | None
+    body: TranslateBody, translations: list[TranslatedText], detection: dict[str, Any] | None
 ) -> dict[str, Any]:
     """The response to a translation: lists where q is one."""
     is_single = isinstance(body.q, str)
@@ -204,8 +204,8 @@ def _translations_as_json(
     if body.segments:
         segments = [[_segment_as_json(borders) for borders in each.borders] for each in translations]
         answer["segments"] = segments[0] if is_single else segments
-    if detected is not None:
-        answer["detectedLanguage"] = detected if is_single else [detected] * len(texts)
+    if detection is not None:
+        answer["detectedLanguage"] = detection if is_single else [detection] * len(texts)
     return answer
 
 

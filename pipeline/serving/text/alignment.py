@@ -53,8 +53,8 @@ class AlignedWords:
     def source_shares(self, start: int, end: int) -> Floats:
         """The share (W,) of each word's source that lies in a stretch of characters; without any, a half."""
         total = self.cumulative[:, -1]
-        inside = self.cumulative[:, end] - self.cumulative[:, start]
-        return np.where(total > 0, inside / np.where(total > 0, total, 1), 0.5)
+        mass_inside = self.cumulative[:, end] - self.cumulative[:, start]
+        return np.where(total > 0, mass_inside / np.where(total > 0, total, 1), 0.5)
 
     def is_punctuation(self, word: int) -> bool:
         """Whether a word is a mark between words."""
@@ -64,7 +64,7 @@ class AlignedWords:
 
 def find_words(text: str) -> list[Span]:
     """The words of a text, and each mark between them; in scripts without spaces, the characters."""
-    return [found.span() for found in _WORD_PATTERN.finditer(text)]
+    return [match.span() for match in _WORD_PATTERN.finditer(text)]
 
 
 def is_punctuation(text: str) -> bool:
@@ -95,8 +95,8 @@ def _spread_piece_weights(spans: list[Span], source: str, alignment: Alignment) 
     """The weights (W, C) of pieces, spread over the characters of theirs; a space has none."""
     by_character = np.zeros((len(alignment.weights), len(source)))
     for column, (start, end) in enumerate(alignment.source_spans):
-        places = [place for place in range(start, end) if not source[place].isspace()]
-        by_character[:, places] += alignment.weights[:, column, None] / max(len(places), 1)
+        indices = [index for index in range(start, end) if not source[index].isspace()]
+        by_character[:, indices] += alignment.weights[:, column, None] / max(len(indices), 1)
     mass = np.zeros((len(spans), len(source)))
     for word, (start, end) in enumerate(spans):
         for row, (first, last) in enumerate(alignment.target_spans):

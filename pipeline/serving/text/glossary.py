@@ -54,20 +54,20 @@ class Glossary:
     def target_terms(self, sentence: str) -> list[str]:
         """The target terms of the source terms that occur in a sentence, in the order of these, each once."""
         text = _normalize(sentence)
-        folded = [_fold(character) for character in text]
-        positions = [position for position, characters in enumerate(folded) for _ in characters]
+        folded_characters = [_fold(character) for character in text]
+        positions = [position for position, characters in enumerate(folded_characters) for _ in characters]
         exact, in_any_case = self._patterns
         # of two at one place that one which is spelled so
         matches = [(match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact.finditer(text)]
         matches += [
             (positions[match.start()], -positions[match.end() - 1] - 1, 1, self._folded[match.group()])
-            for match in in_any_case.finditer("".join(folded))
+            for match in in_any_case.finditer("".join(folded_characters))
         ]
         terms: list[str] = []
-        covered = 0
+        end_of_last = 0
         for start, end, _, target in sorted(matches):
-            if start >= covered:
-                covered = -end
+            if start >= end_of_last:
+                end_of_last = -end
                 if target not in terms:
                     terms.append(target)
         return terms
@@ -79,15 +79,15 @@ def _normalize(text: str) -> str:
 
 def _fold(text: str) -> str:
     """A text by which those that differ in case alone are the same, character by character."""
-    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
-    return folded.replace("i\N{COMBINING DOT ABOVE}", "i")  # Turkish capital I with a dot
+    text_without_case = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
+    return text_without_case.replace("i\N{COMBINING DOT ABOVE}", "i")  # Turkish capital I with a dot
 
 
 def _term_key(term: str) -> tuple[bool, str]:
     """Whether a term is looked for in any case, and as what: folded, or as it is written."""
-    spaced = _normalize(term)
-    in_any_case = spaced == spaced.lower()
-    return in_any_case, "".join(map(_fold, spaced)) if in_any_case else spaced
+    spelling = _normalize(term)
+    in_any_case = spelling == spelling.lower()
+    return in_any_case, "".join(map(_fold, spelling)) if in_any_case else spelling
 
 
 def _term_pattern(terms: Mapping[str, str]) -> "regex.Pattern[str]":

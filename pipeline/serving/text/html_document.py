@@ -47,12 +47,12 @@ class HtmlSegments:
     @property
     def indices_of_cut_sentences(self) -> frozenset[int]:
         """The places of the sentences that end where a longer one was cut, since no model reads it whole."""
-        return frozenset(place for place, sentence in enumerate(self.sentences) if sentence.is_cut)
+        return frozenset(index for index, sentence in enumerate(self.sentences) if sentence.is_cut)
 
     @property
     def indices_with_markup(self) -> list[int]:
         """The places of the sentences with markup inside, which an alignment helps to place."""
-        return [place for place, sentence in enumerate(self.sentences) if sentence.markup]
+        return [index for index, sentence in enumerate(self.sentences) if sentence.markup]
 
     def join(self, translations: Sequence[str], alignments: Mapping[int, Alignment] | None = None) -> str:
         """Return the document with the translations in place of the sentences, which themselves give it again.
@@ -113,12 +113,12 @@ def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] |
     longest = max((tag.text for tag in run.tags if tag.kind == "unit"), key=len, default="")
     reads = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
     segments = split_text(run.text_without_line_breaks, language, fits=reads)
-    spans, reached = [], 0
+    spans, sentence_end = [], 0
     for index, (separator, sentence) in enumerate(zip(segments.separators, segments.sentences, strict=False)):
-        start = reached + len(separator)
-        reached = start + len(sentence)
+        start = sentence_end + len(separator)
+        sentence_end = start + len(sentence)
         if any(character.isalnum() for character in sentence):
-            spans.append((start, reached, index in segments.indices_of_cut_sentences))
+            spans.append((start, sentence_end, index in segments.indices_of_cut_sentences))
     partners, position, tag = _match_crossing_tags(run.tags), 0, 0
     for number, (start, end, is_cut) in enumerate(spans):
         next_start = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
@@ -163,29 +163,29 @@ def _sentence_tag_range(
             return surrounding_span[0] <= tag.place <= start < tags[partner].place < end
         return surrounding_span[1] >= tag.place >= end > tags[partner].place > start
 
-    inside = []
+    indices = []
     for number in range(first_free_tag, len(tags)):
         if tags[number].place > surrounding_span[1]:
             break
         if is_inside(number):
-            inside.append(number)
-    if inside:
-        return inside[0], inside[-1] + 1
-    following = next((number for number in range(first_free_tag, len(tags)) if tags[number].place > start), len(tags))
-    return following, following
+            indices.append(number)
+    if indices:
+        return indices[0], indices[-1] + 1
+    next_tag = next((number for number in range(first_free_tag, len(tags)) if tags[number].place > start), len(tags))
+    return next_tag, next_tag
 
 
 def _match_crossing_tags(tags: Sequence[InlineTag]) -> dict[int, int]:
     """The partner of each tag of a run that has one, whatever crosses it."""
     partners: dict[int, int] = {}
-    opened: list[int] = []
+    open_tags: list[int] = []
     names: Counter[str] = Counter()
     for number, tag in enumerate(tags):
         if tag.kind == "open":
-            opened.append(number)
+            open_tags.append(number)
             names[tag.name] += 1
         elif tag.kind == "close" and names[tag.name]:
-            while tags[first := opened.pop()].name != tag.name:
+            while tags[first := open_tags.pop()].name != tag.name:
                 names[tags[first].name] -= 1
             names[tag.name] -= 1
             partners[first], partners[number] = number, first

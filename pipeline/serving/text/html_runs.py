@@ -62,7 +62,7 @@ class TextRun:
         return "".join([*parts, *self._raw_characters(start, end)])
 
     def _raw_characters(self, start: int, end: int) -> Iterator[str]:
-        return (self.raw_characters.get(place, self.text[place]) for place in range(start, end))
+        return (self.raw_characters.get(index, self.text[index]) for index in range(start, end))
 
     @property
     def text_without_line_breaks(self) -> str:
@@ -79,17 +79,17 @@ class _RunBuilder:
 
     def add_text(self, raw: str) -> None:
         """Add text with references to characters."""
-        reached = 0
+        position = 0
         for reference in _CHARACTER_REFERENCE.finditer(raw):
-            self._add_characters(raw[reached : reference.start()])
+            self._add_characters(raw[position : reference.start()])
             if characters := unescape(reference.group()):
                 self.raw_characters[self.length] = reference.group()
                 self.raw_characters.update({self.length + more: "" for more in range(1, len(characters))})
                 self._add_characters(characters)
             else:
                 self.tags.append(InlineTag(self.length, "point", reference.group()))
-            reached = reference.end()
-        self._add_characters(raw[reached:])
+            position = reference.end()
+        self._add_characters(raw[position:])
 
     def add_verbatim_unit(self, raw: str, text: str) -> None:
         """Add what is kept and read."""

@@ -100,16 +100,16 @@ def match_tags(tags: Sequence[InlineTag]) -> dict[int, int] | None:
     A tag without a partner inside of an element that ends counts as crossing too.
     """
     partners: dict[int, int] = {}
-    opened: list[int] = []
+    open_tags: list[int] = []
     for number, tag in enumerate(tags):
         if tag.kind == "open":
-            opened.append(number)
-            if len(opened) > MAX_DEPTH:
+            open_tags.append(number)
+            if len(open_tags) > MAX_DEPTH:
                 return None
         elif tag.kind == "close":
-            if opened and tags[opened[-1]].name == tag.name:
-                first = opened.pop()
+            if open_tags and tags[open_tags[-1]].name == tag.name:
+                first = open_tags.pop()
                 partners[first], partners[number] = number, first
-            elif opened:
+            elif open_tags:
                 return None
     return partners
