@@ -66,12 +66,12 @@ class Ensemble(nn.Module):
 
     def step(self, tokens: Tensor, state: EnsembleState) -> tuple[LogProbFn, EnsembleState]:
         """The next token of every row (R,) -> log of the mean probabilities, when asked for, and the state after it."""
-        stepped = [each.step(tokens, own) for each, own in zip(self.members, state.states, strict=True)]
+        steps = [each.step(tokens, member_state) for each, member_state in zip(self.members, state.states, strict=True)]
 
         def predict(row_selection: RowSelection) -> Tensor:
-            return torch.stack([each(row_selection) for each, _ in stepped]).logsumexp(0).sub_(math.log(len(stepped)))
+            return torch.stack([each(row_selection) for each, _ in steps]).logsumexp(0).sub_(math.log(len(steps)))
 
-        return predict, EnsembleState(tuple(own for _, own in stepped))
+        return predict, EnsembleState(tuple(member_state for _, member_state in steps))
 
 
 def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:

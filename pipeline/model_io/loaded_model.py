@@ -72,8 +72,8 @@ class LoadedModel:
     def check_has_one_direction(self) -> None:
         """Raise DataError where the model has to be told the languages of a text, which nothing here can tell it."""
         if needs_languages(self.source_tokenizer, self.config.languages):
-            several = "translates between several languages, and has to be told which"
-            raise DataError(f"{several}: give a model of one direction", file=self.folder)
+            problem = "translates between several languages, and has to be told which"
+            raise DataError(f"{problem}: give a model of one direction", file=self.folder)
 
     def require_image_transform(self) -> ImageTransform:
         """The transform from images to the network's input. Raises DataError if it reads texts."""

@@ -28,7 +28,7 @@ def vector_paths(model: ModelConfig) -> dict[str, Path]:
 
 def vector_inputs(model: ModelConfig) -> dict[str, Input]:
     """The vectors that embeddings start from, as inputs of a training. Raises DataError if there are none."""
-    return {VECTOR_KEYS[side]: _vectors_input(place) for side, place in vector_paths(model).items()}
+    return {VECTOR_KEYS[side]: _vectors_input(path) for side, path in vector_paths(model).items()}
 
 
 def _vectors_input(path: Path) -> Input:
@@ -46,13 +46,13 @@ def word_ids(tokenizer: Tokenizer) -> dict[str, int]:
     If two pieces spell one word, the one that begins a word is taken. Control tokens spell no word, and neither does a
     piece that holds a space.
     """
-    inside: dict[str, int] = {}
+    ids: dict[str, int] = {}
     begins: dict[str, int] = {}
     for number in range(len(SPECIAL_TOKENS), tokenizer.vocab_size):
         surface = tokenizer.surface(number)
         if surface.split() == [surface.strip()]:
-            (begins if surface.startswith(" ") else inside).setdefault(surface.strip(), number)
-    return dict(sorted({**inside, **begins}.items(), key=lambda each: each[1]))
+            (begins if surface.startswith(" ") else ids).setdefault(surface.strip(), number)
+    return dict(sorted({**ids, **begins}.items(), key=lambda each: each[1]))
 
 
 def model_word_vectors(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:

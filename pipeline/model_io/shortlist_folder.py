@@ -78,7 +78,7 @@ def read_shortlist(
     Raises:
         DataError: the folder is no shortlist, is damaged, of other vocabularies, or was replaced.
     """
-    return read_artifact(folder, lambda made: _parse(made, source, target), STAGE, must_match=must_match)
+    return read_artifact(folder, lambda manifest: _parse(manifest, source, target), STAGE, must_match=must_match)
 
 
 def _parse(manifest: Manifest, source: "Tokenizer", target: "Tokenizer") -> Shortlist:

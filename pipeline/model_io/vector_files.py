@@ -110,11 +110,11 @@ def _read_binary(file: Path, width: int, words: Collection[str]) -> dict[str, Ma
 
 def _read_text(file: Path, width: int, words: Collection[str]) -> dict[str, Matrix]:
     vectors: dict[str, Matrix] = {}
-    promised, num_vectors = None, 0
+    num_promised, num_vectors = None, 0
     for number, line in enumerate(open_lines(file), 1):
         fields = line.split() if number == 1 else ()
         if len(fields) == 2 and all(field.isdecimal() and len(field) <= MAX_HEADER_NUMBER_DIGITS for field in fields):
-            promised, file_width = map(int, fields)
+            num_promised, file_width = map(int, fields)
             if file_width != width:
                 raise width_error(file_width, width, file, number)
             continue
@@ -125,10 +125,9 @@ def _read_text(file: Path, width: int, words: Collection[str]) -> dict[str, Matr
         num_vectors += 1
         if word in words and word not in vectors:
             vectors[word] = _parse_vector(numbers, file, number)
-    if promised is not None and promised != num_vectors:
-        problem = (
-            f"should have {format_count(promised, 'vector')} by its first line, but has {num_vectors}: is it complete?"
-        )
+    if num_promised is not None and num_promised != num_vectors:
+        promise = format_count(num_promised, "vector")
+        problem = f"should have {promise} by its first line, but has {num_vectors}: is it complete?"
         raise DataError(problem, file=file, line=1)
     return vectors
 
@@ -159,8 +158,8 @@ def _parse_vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
         with np.errstate(over="ignore"):  # beyond fp32 it is infinite, which is an error below
             vector = np.array([float(each) for each in numbers]).astype(np.float32)
     except ValueError:
-        wrong = next(each for each in numbers if not _is_number(each))
-        raise DataError(f"{wrong[:40]!r} is not a number", file=file, line=line) from None
+        faulty_number = next(each for each in numbers if not _is_number(each))
+        raise DataError(f"{faulty_number[:40]!r} is not a number", file=file, line=line) from None
     return _check_finite(vector, file, line)
 
 

@@ -246,13 +246,13 @@ def untie_embeddings(state_dict: StateDict) -> StateDict:
     A table may have been padded to more rows, and the bias not. Raises ValueError if the bias is longer.
     """
     state_dict = dict(state_dict)
-    shared = (
+    shared_table = (
         state_dict[SHARED_EMBEDDING]
         if SHARED_EMBEDDING in state_dict
         else state_dict["model.decoder.embed_tokens.weight"]
     )
     for name in EMBEDDING_WEIGHTS:
-        state_dict.setdefault(name, shared)
+        state_dict.setdefault(name, shared_table)
     rows, bias = len(state_dict["lm_head.weight"]), state_dict.get(FINAL_LOGITS_BIAS, torch.zeros(1, 0))
     if bias.dim() != 2 or bias.shape[0] != 1 or bias.shape[1] > rows:
         raise ValueError(f"its {FINAL_LOGITS_BIAS} is {tuple(bias.shape)}, and its table of pieces has {rows} rows")

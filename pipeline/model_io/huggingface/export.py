@@ -50,14 +50,14 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
         problem = f"no class of transformers holds this model: {unsupported_reason(config)}"
         raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange/to-transformers.md has what each class holds")
     source, target = loaded.source_tokenizer, loaded.target_tokenizer
-    two = config.architecture == "transformer" and source is not target
-    if two and not (model_class.name == MARIAN.name and are_marian_tokenizers(source, target)):
+    has_two_vocabularies = config.architecture == "transformer" and source is not target
+    if has_two_vocabularies and not (model_class.name == MARIAN.name and are_marian_tokenizers(source, target)):
         problem = f"{model_class.name} has one vocabulary, and this model two: train one with tokenizer.shared = true"
         raise RecipeError(f"{loaded.folder}: {problem}")
     reads = target if config.architecture == "decoder_only" else source
     settings = model_class.settings(config, reads.vocab_size)
     weights = model_class.export_weights(config, loaded.model.state_dict())
-    if two:
+    if has_two_vocabularies:
         settings, weights = add_never_predicted_piece(settings, weights)
     _write_json(
         folder / "config.json", _config_json(model_class, settings) | _label_settings(config, loaded.target_tokenizer)
@@ -65,7 +65,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
     hidden = _mask_token(reads) if TASK_SPECS[config.task].hides_pieces else None
-    if two:
+    if has_two_vocabularies:
         write_marian_tokenizers(folder, config, source, target)
     else:
         write_tokenizer(loaded.folder, folder, config, reads, pad_token=pad, mask_token=hidden)

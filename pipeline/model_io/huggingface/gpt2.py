@@ -145,7 +145,7 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
         "scale_embedding": False,
         "norm_eps": settings["layer_norm_epsilon"],
         "max_length": settings["n_positions"] // sides,
-        "dropout": {ours: settings[theirs] for ours, theirs in dropout.items()},
+        "dropout": {tfm_key: settings[hf_key] for tfm_key, hf_key in dropout.items()},
     }
 
 

@@ -47,16 +47,16 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     Raises:
         DataError: a file is missing, damaged or elsewhere, or tfm does not have such a model, with the reason.
     """
-    received = Snapshot(folder)
-    settings, hf_class = _find_class(received)
-    with _convert_errors_to_data_error(received, hf_class):
-        settings = settings | hf_class.tokenizer_overrides(received, settings)
-        check_weights(received, settings, hf_class)
-    plan = Plan("train", out, {"imported": hf_class.name}, received.inputs(), None)
+    snapshot = Snapshot(folder)
+    settings, hf_class = _find_class(snapshot)
+    with _convert_errors_to_data_error(snapshot, hf_class):
+        settings = settings | hf_class.tokenizer_overrides(snapshot, settings)
+        check_weights(snapshot, settings, hf_class)
+    plan = Plan("train", out, {"imported": hf_class.name}, snapshot.inputs(), None)
     if is_fresh(plan, reporter):
         return
-    with _convert_errors_to_data_error(received, hf_class):
-        config, weights, pieces = _read_config_weights_tokenizers(received, settings, hf_class)
+    with _convert_errors_to_data_error(snapshot, hf_class):
+        config, weights, pieces = _read_config_weights_tokenizers(snapshot, settings, hf_class)
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
         expected_shapes = model_weight_shapes(config, source_vocab=source, target_vocab=target)
     model_weights = {name: weights[name] for name in expected_shapes}
@@ -78,15 +78,15 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
 
 
 @contextmanager
-def _convert_errors_to_data_error(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
+def _convert_errors_to_data_error(snapshot: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
     """Turn every error that an unexpected value leads to into a DataError with the reason while the body runs."""
     try:
         yield
     except ValidationError as error:
-        raise DataError(validation_problem(error), file=received.folder / CONFIG_FILE) from error
+        raise DataError(validation_problem(error), file=snapshot.folder / CONFIG_FILE) from error
     except UNEXPECTED_VALUE_ERRORS as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
-        raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=received.folder) from error
+        raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=snapshot.folder) from error
 
 
 FOREIGN_CHECKPOINTS = {
@@ -118,20 +118,20 @@ def _foreign_checkpoint_problem(names: Sequence[str]) -> str | None:
     return None
 
 
-def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
+def _find_class(snapshot: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
     """config.json, and the class that it names. Raises DataError if tfm has no such class."""
-    folder = received.folder
+    folder = snapshot.folder
     if not folder.exists():
         raise DataError("no such folder", file=folder)
     if not folder.is_dir():
         problem = _foreign_checkpoint_problem([folder.name]) or "is a file: give the folder of the model"
         raise DataError(problem, file=folder)
     is_tfm_model = (resolve_model_folder(folder) / "manifest.json").exists()
-    if not received.has_file(CONFIG_FILE) and not is_tfm_model:
+    if not snapshot.has_file(CONFIG_FILE) and not is_tfm_model:
         foreign_problem = _foreign_checkpoint_problem([each.name for each in os.scandir(folder)])
         problem = "has no config.json: give a folder as `save_pretrained` of transformers writes it"
         raise DataError(foreign_problem or problem, file=folder)
-    settings = received.read_document(CONFIG_FILE)
+    settings = snapshot.read_document(CONFIG_FILE)
     architectures = settings.get("architectures")
     names = [str(each) for each in architectures] if isinstance(architectures, list) else []
     classes_by_name = {each.name: each for each in IMPORT_CLASSES}
@@ -148,17 +148,17 @@ def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
 
 
 def _read_config_weights_tokenizers(
-    received: Snapshot, settings: JsonObject, hf_class: HuggingFaceClass
+    snapshot: Snapshot, settings: JsonObject, hf_class: HuggingFaceClass
 ) -> tuple[ModelConfig, StateDict, ImportedTokenizers]:
     """Config, weights by the names of tfm, and tokenizers."""
-    state_dict = hf_class.standardize_state_dict(settings, _load_weights(received))
+    state_dict = hf_class.standardize_state_dict(settings, _load_weights(snapshot))
     keys = hf_class.read(settings, state_dict)
     size, abilities = len(state_dict[hf_class.tables[0]]), TASK_SPECS[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:
-        pieces, begins = read_encoder_tokenizers(received, settings, size, abilities.labels)
+        pieces, begins = read_encoder_tokenizers(snapshot, settings, size, abilities.labels)
         keys |= {"begin_token": begins, "max_length": keys["max_length"] - begins}  # a position is that token's
     else:
-        pieces = read_tokenizers(received, settings, size)
+        pieces = read_tokenizers(snapshot, settings, size)
     rows = torch.tensor(pieces.rows)
     for name in hf_class.tables:
         of_source = pieces.source_rows is not None and ".encoder." in name
@@ -174,9 +174,9 @@ def _read_config_weights_tokenizers(
     return config, hf_class.import_weights(config, state_dict), pieces
 
 
-def _load_weights(received: Snapshot) -> StateDict:
+def _load_weights(snapshot: Snapshot) -> StateDict:
     """Every weight in the folder, in fp32."""
     state_dict: dict[str, Tensor] = {}
-    for file in received.weight_files():
+    for file in snapshot.weight_files():
         state_dict |= load_file(path_for_safetensors(file))
     return {name: each.float() if each.is_floating_point() else each for name, each in state_dict.items()}

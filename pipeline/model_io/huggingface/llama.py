@@ -113,7 +113,7 @@ def rope_parameters(rotary: RotaryConfig) -> JsonObject:
     if kind != "default":
         parameters["factor"] = rotary.factor
     if kind == "llama3":
-        parameters |= {theirs: getattr(rotary, ours) for theirs, ours in ROPE_SCALING_KEYS.items()}
+        parameters |= {hf_key: getattr(rotary, tfm_key) for hf_key, tfm_key in ROPE_SCALING_KEYS.items()}
     return parameters
 
 
@@ -131,15 +131,15 @@ def read_rotary_config(settings: JsonObject) -> JsonObject:
     rotary = {"base": scaling.get("rope_theta", settings.get("rope_theta", 10_000.0))}
     if kind == "default" or scaling["factor"] == 1:
         return rotary
-    slowed = {ours: scaling[theirs] for theirs, ours in ROPE_SCALING_KEYS.items()} if kind == "llama3" else {}
-    return {**rotary, "factor": scaling["factor"], **slowed}
+    extra_keys = {tfm_key: scaling[hf_key] for hf_key, tfm_key in ROPE_SCALING_KEYS.items()} if kind == "llama3" else {}
+    return {**rotary, "factor": scaling["factor"], **extra_keys}
 
 
 def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
     heads, dim = settings["num_attention_heads"], settings["hidden_size"]
     require_settings(settings, head_dim=dim // heads)
-    gates = {function: ours for ours, (function, _) in GATED_ACTIVATION_LAYOUTS.items()}
+    gates = {function: activation for activation, (function, _) in GATED_ACTIVATION_LAYOUTS.items()}
     if settings["hidden_act"] not in gates:
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
     keys = read_tfm_task_keys(settings, LANGUAGE_MODEL_TASKS)
@@ -200,5 +200,5 @@ LLAMA = HuggingFaceClass(
     read=read_config,
     tables=(TOKEN_EMBEDDING, OUTPUT_WEIGHT),
     bias="lm_head.bias",
-    finalize_export=lambda config, found: scale_input_embedding(config, found, TOKEN_EMBEDDING),
+    finalize_export=lambda config, weights: scale_input_embedding(config, weights, TOKEN_EMBEDDING),
 )

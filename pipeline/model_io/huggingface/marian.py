@@ -50,14 +50,14 @@ def finish_marian_export(config: ModelConfig, state_dict: StateDict) -> StateDic
 def add_never_predicted_piece(settings: JsonObject, state_dict: StateDict) -> tuple[JsonObject, StateDict]:
     """config.json and the weights with one more piece, which is never predicted, behind all that a tokenizer names:
     CTranslate2's converter takes the last row of a Marian away, as no piece of its vocabulary is that one."""
-    padded = {
+    tables = {
         name: torch.nn.functional.pad(state_dict[name], (0, 0, 0, 1))
         for name in EMBEDDING_WEIGHTS
         if name in state_dict
     }
     bias = torch.nn.functional.pad(state_dict[FINAL_LOGITS_BIAS], (0, 1), value=NEVER_PREDICTED_LOGIT)
     sizes = {key: settings[key] + 1 for key in ("vocab_size", "decoder_vocab_size")}
-    return settings | sizes, state_dict | padded | {FINAL_LOGITS_BIAS: bias}
+    return settings | sizes, state_dict | tables | {FINAL_LOGITS_BIAS: bias}
 
 
 def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:

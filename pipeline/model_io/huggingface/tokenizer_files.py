@@ -152,11 +152,11 @@ def _rename_token(document: dict[str, Any], old: str, new: str) -> dict[str, Any
     """The tokenizer with another name for a token."""
     vocab = document["model"]["vocab"]
     if isinstance(vocab, list):
-        renamed: Any = [[new if name == old else name, score] for name, score in vocab]
+        entries: Any = [[new if name == old else name, score] for name, score in vocab]
     else:
-        renamed = {new if name == old else name: number for name, number in vocab.items()}
+        entries = {new if name == old else name: number for name, number in vocab.items()}
     tokens = [{**each, "content": new} if each["content"] == old else each for each in document["added_tokens"]]
-    return {**document, "model": {**document["model"], "vocab": renamed}, "added_tokens": tokens}
+    return {**document, "model": {**document["model"], "vocab": entries}, "added_tokens": tokens}
 
 
 def surrounding_tokens(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:

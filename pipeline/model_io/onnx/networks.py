@@ -108,9 +108,9 @@ def add_decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> N
         graph.add_input(ATTENTION_MASK, "int64", "batch", "all"),
     )
     pasts = _past_keys_values(graph, model.layers)
-    queries, later = _new_positions_and_causal_mask(graph, ids, pasts[0])
+    queries, mask_bias = _new_positions_and_causal_mask(graph, ids, pasts[0])
     positions = graph.add_node("Gather", _positions_from_mask(graph, mask), queries, axis=1)
-    positions_and_mask = PositionsAndMask(positions, graph.add_node("Add", padding_bias(graph, mask), later))
+    positions_and_mask = PositionsAndMask(positions, graph.add_node("Add", padding_bias(graph, mask), mask_bias))
     rows = add_embedding(graph, model.embedding, ids, positions)
     for (number, layer), past in zip(_enumerate_layers(model.layers), pasts, strict=True):
         rows = _self_attention(graph, layer, number, rows, positions_and_mask, past)
@@ -132,8 +132,8 @@ def add_encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> N
     rows, mask = _add_encoder_stack(graph, model.embedding, model.encoder, model.encoder_norm, config)
     head = model.head
     if isinstance(head, SentenceHead):
-        pooled = POOLINGS[config.pooling](graph, rows, mask)
-        logits = add_linear(graph, model.output, graph.add_node("Tanh", add_linear(graph, head.inner, pooled)))
+        text_vectors = POOLINGS[config.pooling](graph, rows, mask)
+        logits = add_linear(graph, model.output, graph.add_node("Tanh", add_linear(graph, head.inner, text_vectors)))
         graph.add_output(LOGITS, logits, "batch", _num_output_classes(model))
         return
     if config.begin_token:
@@ -199,9 +199,9 @@ def _self_attention(
     """Rows after the self-attention of a layer; adds the keys and values for the next step to the outputs."""
 
     def attend(x: str) -> str:
-        mixed, keys_values = self_attention(graph, layer.attention, x, positions_and_mask, past)
+        output, keys_values = self_attention(graph, layer.attention, x, positions_and_mask, past)
         keys_values.add_graph_outputs(graph, f"present.{number}", layer.attention.heads, "present")
-        return mixed
+        return output
 
     return add_residual(graph, layer.around_attention, rows, attend)
 

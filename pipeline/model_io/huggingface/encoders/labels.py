@@ -17,8 +17,8 @@ def read_label_names(settings: JsonObject, kind: LabelKind) -> list[str]:
     unique_names: set[str] = set()
     for name in names:
         if split_label_names(name, kind) != [name]:
-            inside = "in or around it" if kind == "tags" else "around it"
-            raise ValueError(f"the label {name!r} is empty or has white space {inside}")
+            position = "in or around it" if kind == "tags" else "around it"
+            raise ValueError(f"the label {name!r} is empty or has white space {position}")
         if name in unique_names:
             raise ValueError(f"two labels are called {name!r}")
         unique_names.add(name)
