@@ -29,8 +29,8 @@ def iterate_chunks(corpora: Sequence[Corpus], *, online: bool, skip: int = 0) ->
     """
     for number, corpus in enumerate(corpora):
         pairs = read_pairs(corpus, online=online)
-        while skip and (passed := sum(1 for _ in islice(pairs, skip))):
-            skip -= passed
+        while skip and (num_skipped := sum(1 for _ in islice(pairs, skip))):
+            skip -= num_skipped
         for rows in chunk_rows(pairs, CHUNK_ROWS):
             sources, targets = zip(*rows, strict=True)
             yield PairChunk(number, has_two_sides(corpus), sources, targets, corpus.languages)

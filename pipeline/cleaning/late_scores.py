@@ -66,8 +66,8 @@ def score_remaining_pairs(
                 _score_externally(rule.config, blocks, save)
             else:
                 scorer = DualCrossEntropy(rule.config, device)
-                for chosen, pairs in blocks:
-                    save(_spread_scores(chosen, scorer.score([(source or "", target) for source, target in pairs])))
+                for block_rows, pairs in blocks:
+                    save(_spread_scores(block_rows, scorer.score([(source or "", target) for source, target in pairs])))
         work.save_progress()
         return work.read_scores("scores")
     finally:
@@ -92,9 +92,9 @@ def _iterate_blocks(is_needed: Bools, read: PairReader, start: int) -> Iterator[
 
 def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
     """(b,) the scores of the pairs that are wanted, NaN for the others."""
-    filled = np.full(len(is_needed), np.nan)
-    filled[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
-    return filled
+    all_scores = np.full(len(is_needed), np.nan)
+    all_scores[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
+    return all_scores
 
 
 def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save: Callable[[Floats], None]) -> None:

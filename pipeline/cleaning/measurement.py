@@ -72,16 +72,16 @@ class ChunkMeasurer:
         sides = [chunk.sources, chunk.targets]
         for rule in self.rules:
             if rule.change is not None:
-                new = [rule.change(side) for side in sides]
+                new_sides = [rule.change(side) for side in sides]
                 changed = np.zeros(len(chunk))
-                for old_texts, new_texts in zip(sides, new, strict=True):
+                for old_texts, new_texts in zip(sides, new_sides, strict=True):
                     if old_texts is not new_texts:
                         changed += [
                             one is not other and one != other for one, other in zip(old_texts, new_texts, strict=True)
                         ]
-                columns[rule.name], sides = (changed > 0).astype(np.float64), new
+                columns[rule.name], sides = (changed > 0).astype(np.float64), new_sides
         pairs = TextPairBatch(*sides, has_source=chunk.has_source, languages=chunk.languages)
-        passed = np.ones(len(chunk), np.bool_)
+        has_passed = np.ones(len(chunk), np.bool_)
         for rule in self.rules:
             if rule.measure is None:
                 continue
@@ -92,13 +92,13 @@ class ChunkMeasurer:
                 continue
             elif rule.kind == "expensive_score" and not self.everything:
                 scores = np.full((len(chunk), len(rule.limits)), np.nan)
-                rows = np.flatnonzero(passed)
+                rows = np.flatnonzero(has_passed)
                 scores[rows] = rule.measure(pairs if len(rows) == len(chunk) else pairs.select(rows))
             else:
                 scores = rule.measure(pairs)
             columns.update(zip(rule.score_names, scores.T, strict=True))
             if all(limit.percentile is None for limit in rule.limits):
-                passed &= ~rule.find_failed_pairs(scores, rule.limits)
+                has_passed &= ~rule.find_failed_pairs(scores, rule.limits)
         return ChunkMeasurement(columns, _list_changes(chunk, sides))
 
 

@@ -93,8 +93,8 @@ def choose_example_rows(table: ScoreTable, decisions: Decisions) -> dict[int, li
     rules_by_row = defaultdict(list)
     for number, rule in enumerate(table.rules):
         fates = decisions.dropped_by
-        chosen = table.read(rule.name, 0, len(fates)) == 1 if rule.kind == "transform" else fates == number + 1
-        rows = np.flatnonzero(chosen)
+        is_example = table.read(rule.name, 0, len(fates)) == 1 if rule.kind == "transform" else fates == number + 1
+        rows = np.flatnonzero(is_example)
         example_rows = rows[np.argsort(splitmix64(rows.astype(np.uint64)), kind="stable")[:NUM_EXAMPLES]]
         for row in example_rows.tolist():
             rules_by_row[row].append(number)

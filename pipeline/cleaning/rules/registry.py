@@ -84,13 +84,13 @@ class CleaningRule:
 
     def find_failed_pairs(self, scores: NDArray[np.float64], limits: Sequence[Limit]) -> NDArray[np.bool_]:
         """(n,) whether scores (n, columns) are beyond limits with values; a score that is NaN is not."""
-        failed = np.zeros(len(scores), np.bool_)
+        has_failed = np.zeros(len(scores), np.bool_)
         for column, limit in zip(scores.T, limits, strict=True):
             if limit.low is not None:
-                failed |= column < limit.low
+                has_failed |= column < limit.low
             if limit.high is not None:
-                failed |= column > limit.high
-        return failed
+                has_failed |= column > limit.high
+        return has_failed
 
 
 def make_rules(config: CleanConfig, held_out: HeldOutKeys) -> list[CleaningRule]:

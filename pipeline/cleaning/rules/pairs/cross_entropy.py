@@ -63,7 +63,7 @@ def _cross_entropies(loaded: LoadedModel, sources: Sequence[str], targets: Seque
     entropies = np.full(len(sources), np.inf)
     if rows:
         device = next(loaded.model.parameters()).device
-        chosen = [source_ids[row] for row in rows], [target_ids[row] for row in rows]
-        log_probs = target_log_probs(loaded.model, *chosen, device=device)
-        entropies[rows] = -log_probs / (np.array([len(each) for each in chosen[1]]) + 1)
+        chosen_ids = [source_ids[row] for row in rows], [target_ids[row] for row in rows]
+        log_probs = target_log_probs(loaded.model, *chosen_ids, device=device)
+        entropies[rows] = -log_probs / (np.array([len(each) for each in chosen_ids[1]]) + 1)
     return entropies
