@@ -38,8 +38,8 @@ class HeldOutTexts:
         keys = hash_texts(map(fold_spelling, texts))
         if not len(self.keys):
             return np.zeros(len(keys), np.bool_)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.asarray(self.keys[places] == keys)
+        indices = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.asarray(self.keys[indices] == keys)
 
 
 def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldOutTexts:
@@ -58,8 +58,8 @@ def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldO
     neighbor_folders = [Path(model.path).parent / DATASET_FOLDER for model in models if model.path is not None]
     for fingerprint, dataset in _datasets_of(models).items():
         names_by_fingerprint |= _held_out_files(dataset)
-        recorded = [Path(dataset["path"])] if dataset.get("path") else []
-        text_lists = (_read_texts(fingerprint, folder) for folder in [*recorded, *neighbor_folders])
+        recorded_folders = [Path(dataset["path"])] if dataset.get("path") else []
+        text_lists = (_read_texts(fingerprint, folder) for folder in [*recorded_folders, *neighbor_folders])
         texts = next((each for each in text_lists if each is not None), None)
         if texts is None:
             missing.append(str(dataset.get("path")))
@@ -88,11 +88,11 @@ def _held_out_files(dataset: Mapping[str, Any]) -> dict[str, str]:
     """The files of a dataset's validation and test sets by fingerprint; without those that are training data too."""
     inputs = dataset["lineage"]["inputs"]
     uses = {label: (label.partition(": ")[0], entry) for label, entry in inputs.items() if ": " in label}
-    trained = {entry["fingerprint"] for use, entry in uses.values() if use == TRAIN_LABEL}
+    train_fingerprints = {entry["fingerprint"] for use, entry in uses.values() if use == TRAIN_LABEL}
     return {
         entry["fingerprint"]: label
         for label, (use, entry) in uses.items()
-        if use != TRAIN_LABEL and entry["path"] is not None and entry["fingerprint"] not in trained
+        if use != TRAIN_LABEL and entry["path"] is not None and entry["fingerprint"] not in train_fingerprints
     }
 
 

@@ -68,7 +68,7 @@ def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticTextSu
         pairs: in the order of the lines, with those that are dropped.
         folder: to write into.
     """
-    dropped: Counter[str] = Counter()
+    drop_counts: Counter[str] = Counter()
     line, count, total = 0, 0, 0.0
     with ExitStack() as files:
         texts = [
@@ -89,11 +89,11 @@ def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticTextSu
                 scores.write_table(pa.Table.from_arrays(arrays, schema=SCORES_SCHEMA))
             for pair in batch:
                 if pair.dropped is not None:
-                    dropped[pair.dropped] += 1
+                    drop_counts[pair.dropped] += 1
                     dropped_file.write(_dropped_line(pair) + "\n")
             line, count = batch[-1].line, count + len(kept_pairs)
             total += sum(pair.score for pair in kept_pairs)
-    return SyntheticTextSummary(line, count, {name: dropped[name] for name in DROP_REASONS}, total / max(count, 1))
+    return SyntheticTextSummary(line, count, {name: drop_counts[name] for name in DROP_REASONS}, total / max(count, 1))
 
 
 def _dropped_line(pair: SyntheticPair) -> str:
