@@ -191,8 +191,8 @@ class WordAligner:
 
 def _select_target_rows(weights: Weights, head: AlignmentHead) -> Weights:
     """The attention (T, S) of the rows that ask for each piece of the target, of weights (H, T + 1, S)."""
-    chosen: Weights = weights.mean(0) if head.head is None else weights[head.head - 1]
-    return chosen[1:] if head.shifted else chosen[:-1]
+    head_weights: Weights = weights.mean(0) if head.head is None else weights[head.head - 1]
+    return head_weights[1:] if head.shifted else head_weights[:-1]
 
 
 def link_by_argmax(weights: Weights) -> Links:

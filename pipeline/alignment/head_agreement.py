@@ -51,7 +51,7 @@ def rank_head_agreements(
         pairs: the texts.
         heads: those of both models that are compared.
     """
-    shared, sizes = np.zeros((len(heads[0]), len(heads[1]))), [np.zeros(len(each)) for each in heads]
+    num_shared, sizes = np.zeros((len(heads[0]), len(heads[1]))), [np.zeros(len(each)) for each in heads]
     for first in range(0, len(pairs), CHUNK_PAIRS):
         chunk = pairs[first : first + CHUNK_PAIRS]
         backward_alignments = backward.align(
@@ -63,8 +63,8 @@ def rank_head_agreements(
             backward_links = [reverse_links(each) for each in reversed_links]
             sizes[0] += [len(each) for each in links]
             sizes[1] += [len(each) for each in backward_links]
-            shared += [[len(each & other) for other in backward_links] for each in links]
-    rates = 200 * shared / np.maximum(sizes[0][:, None] + sizes[1], 1)
+            num_shared += [[len(each & other) for other in backward_links] for each in links]
+    rates = 200 * num_shared / np.maximum(sizes[0][:, None] + sizes[1], 1)
     agreements = [
         HeadAgreement(head, other, float(rates[row, column]))
         for row, head in enumerate(heads[0])

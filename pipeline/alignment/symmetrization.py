@@ -34,7 +34,7 @@ def grow_diagonally(forward: Links, backward: Links) -> Links:
     targets, sources = {target for target, _ in links}, {source for _, source in links}
     queue = sorted(links)
     while queue:
-        later: list[Link] = []
+        next_queue: list[Link] = []
         while queue:
             point = heappop(queue)
             for down, right in NEIGHBOURS:
@@ -43,8 +43,8 @@ def grow_diagonally(forward: Links, backward: Links) -> Links:
                     links.add(link)
                     targets.add(link[0])
                     sources.add(link[1])
-                    heappush(queue if link > point else later, link)
-        queue = later
+                    heappush(queue if link > point else next_queue, link)
+        queue = next_queue
     return reverse_links(frozenset(links))
 
 
