@@ -56,9 +56,9 @@ class ChunkStore:
     def write(self, key: str, result: bytes) -> None:
         """Keep the result of a chunk: whole, or not at all."""
         draft, file = self.folder / DRAFT_NAME, self._file(key)
-        with open_file_below(self.folder.parent, draft, "wb") as opened:
-            opened.write(hashlib.sha256(result).digest())
-            opened.write(result)
+        with open_file_below(self.folder.parent, draft, "wb") as stream:
+            stream.write(hashlib.sha256(result).digest())
+            stream.write(result)
         replace_file_below(self.folder.parent, draft, file)
 
     def _file(self, key: str) -> Path:

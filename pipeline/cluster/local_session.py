@@ -71,7 +71,7 @@ class LocalSession:
         busy: dict[WorkerConnection, int] = {}
         pending: dict[int, tuple[ItemT, ComputeChunk]] = {}
         results: dict[int, bytes] = {}
-        following, is_ended = 0, False
+        next_number, is_ended = 0, False
         while True:
             while (
                 not is_ended and len(busy) < self.workers and len(pending) < MAX_PENDING_CHUNKS_PER_CPU * self.workers
@@ -87,14 +87,14 @@ class LocalSession:
                 line = idle.pop() if idle else self._fork(compute, stack)
                 send_to_worker(line, chunk.arguments, WORKER_KILLED_MESSAGE)
                 busy[line] = number
-            if following in results:
-                yield pending.pop(following)[0], results.pop(following)
-                following += 1
+            if next_number in results:
+                yield pending.pop(next_number)[0], results.pop(next_number)
+                next_number += 1
                 continue
             if not busy:
                 return
-            ready = wait(list(busy))
-            for line in [each for each in busy if each in ready]:
+            ready_lines = wait(list(busy))
+            for line in [each for each in busy if each in ready_lines]:
                 (result,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
                 number = busy.pop(line)
                 results[number] = self._store_result(pending[number][1], result)

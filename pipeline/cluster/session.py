@@ -65,8 +65,8 @@ class ClusterSession:
 
     def share(self, value: ValueT) -> ValueT:
         """Return what stands for a value in the arguments of chunks: it travels to each node once."""
-        shared: ValueT = self.ray.put(value)
-        return shared
+        reference: ValueT = self.ray.put(value)
+        return reference
 
     def map_in_order(
         self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, ComputeChunk]], *, num_gpus: float = 0
@@ -95,7 +95,7 @@ class ClusterSession:
         pending: dict[int, tuple[ItemT, str]] = {}
         running: dict[Any, int] = {}
         results: dict[int, bytes] = {}
-        for following in itertools.count():
+        for next_number in itertools.count():
             while len(pending) < max_pending and (numbered_chunk := next(numbered_chunks, None)) is not None:
                 number, (item, chunk) = numbered_chunk
                 pending[number] = item, chunk.key
@@ -103,16 +103,16 @@ class ClusterSession:
                     results[number] = stored_result
                 else:
                     running[task.remote(*chunk.arguments)] = number
-            if following not in pending:
+            if next_number not in pending:
                 return
-            while following not in results:
+            while next_number not in results:
                 for reference in self._wait_for_results(list(running)):
                     number = running.pop(reference)
                     results[number] = self.result(reference)
                     if self.store is not None:
                         self.store.write(pending[number][1], results[number])
                 max_pending = self._max_pending()
-            yield pending.pop(following)[0], results.pop(following)
+            yield pending.pop(next_number)[0], results.pop(next_number)
 
     def _wait_for_results(self, references: list[Any]) -> list[Any]:
         """Return the references of results that have come. Raises Stopped where the cluster has lost all processors."""
