@@ -27,7 +27,7 @@ class DuplicateKeyFile:
 
     def num_duplicates(self) -> int:
         """The number of keys that came before."""
-        shares = (self._read_partition(*which) for which in _iterate_partitions(self._count))
+        shares = (self._read_partition(*partition) for partition in _iterate_partitions(self._count))
         return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
 
     def count_common(self, other: "DuplicateKeyFile") -> int:

@@ -30,11 +30,11 @@ def text_duplicate_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     rows = np.flatnonzero(lengths)
     keys = np.zeros(len(lengths), np.uint64)
     begins = (np.cumsum(lengths) - lengths)[rows]
-    places = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
+    indices = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
     if len(rows):  # a sum of products with random numbers: one for each id, one for each place
         id_factors = _random_factors_of_ids(1 << max(int(ids.max()).bit_length(), 12))
         keys[rows] = np.add.reduceat(
-            id_factors[ids] * _random_factors_of_positions()[places & (POSITION_FACTOR_PERIOD - 1)], begins
+            id_factors[ids] * _random_factors_of_positions()[indices & (POSITION_FACTOR_PERIOD - 1)], begins
         )
     is_unknown = ids == UNK_ID
     if is_unknown.any():

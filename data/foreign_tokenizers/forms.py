@@ -165,8 +165,11 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
             f"it has {len(vocab):,} pieces, as {name} has, which cuts texts by another pattern than GPT-2: load it "
             "with transformers, save it, and give the tokenizer.json that this writes"
         )
-    if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_level_alphabet(), " "}:
-        raise ValueError(f"{MERGES_FILE} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
+    if characters := {*"".join(line for line in lines if not line.startswith("#version"))} - {
+        *byte_level_alphabet(),
+        " ",
+    }:
+        raise ValueError(f"{MERGES_FILE} has {min(characters)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
         raise ValueError(
             f"{MERGES_FILE} ends words with {END}, as those of CLIP and of the first GPT do: load it with "
@@ -189,9 +192,9 @@ def _read_checked_settings(source: TokenizerSource, classes: Sequence[str], size
     name = str(tokenizer_config.get("tokenizer_class") or classes[0]).removesuffix("Fast")
     numbers = source.tokenizer_config.get("added_tokens_decoder") or {}
     is_larger = not all(str(number).isdecimal() and int(number) < size for number in numbers)
-    adds = "added_tokens.json" in source.companions or is_larger
-    if name not in classes or adds:
-        reason = "has added tokens" if adds else f"is of the class {name:.80}"
+    has_added_tokens = "added_tokens.json" in source.companions or is_larger
+    if name not in classes or has_added_tokens:
+        reason = "has added tokens" if has_added_tokens else f"is of the class {name:.80}"
         raise ValueError(
             f"the vocabulary {reason}: load it with transformers, save it, and give the tokenizer.json that this writes"
         )

@@ -55,7 +55,7 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
             raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}. Remove the key")
-    document, unnumbered = form.read_tokenizer(source, config)
+    document, pieces_without_id = form.read_tokenizer(source, config)
     document = add_model_type(document)
     tokens_by_role = {
         role: token for role, key in CONTROL_TOKEN_FIELDS.items() if (token := getattr(config, key)) is not None
@@ -75,8 +75,8 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     roles = find_role_ids(document, _control_tokens(source), tokens_by_role)
     renumbered = renumber(document, roles, size)
     renumbered_document = renumbered.document
-    if unnumbered is not None:
-        renumbered_document = append_pieces_read_as_unk(renumbered_document, *unnumbered)
+    if pieces_without_id is not None:
+        renumbered_document = append_pieces_read_as_unk(renumbered_document, *pieces_without_id)
     text = json.dumps(renumbered_document, ensure_ascii=False, indent=2)
     if (size := len(text.encode())) > MAX_TOKENIZER_FILE_BYTES:
         raise ValueError(

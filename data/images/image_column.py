@@ -79,8 +79,8 @@ def _read_tables(split: huggingface.OpenedSplit, columns_to_read: Sequence[str],
     if not isinstance(split, DataFiles):
         yield split.data.schema.empty_table()
         # Not decoded by `datasets`: that would believe every file.
-        chosen = split.select_columns([each for each in columns_to_read if each in split.column_names])
-        yield from chosen.with_format("arrow").iter(batch_size=IMAGES_PER_BATCH)
+        dataset = split.select_columns([each for each in columns_to_read if each in split.column_names])
+        yield from dataset.with_format("arrow").iter(batch_size=IMAGES_PER_BATCH)
         return
     if split.kind not in ("parquet", "arrow"):
         raise DataError(f"its {split.kind} files hold no images; Parquet and Arrow files may", file=path)

@@ -69,19 +69,19 @@ class ImageWriter:
         """
         for image in images:
             try:
-                decoded = decode_image(image.content, image.title if drop_invalid else image.name, self.shape)
+                decoded_image = decode_image(image.content, image.title if drop_invalid else image.name, self.shape)
             except DataError as error:
                 if not drop_invalid:
                     raise
                 self.report.add_rejected(str(error), len(image.captions))
                 continue
-            if decoded.conversions:
-                self._converted[id(decoded.pixels)] = image.title, decoded.conversions
+            if decoded_image.conversions:
+                self._converted[id(decoded_image.pixels)] = image.title, decoded_image.conversions
             else:
-                self._converted.pop(id(decoded.pixels), None)  # of an image that was dropped
+                self._converted.pop(id(decoded_image.pixels), None)  # of an image that was dropped
             if not drop_invalid:
-                self._keys[id(decoded.pixels)] = image.content_hash
-            yield image, decoded.pixels
+                self._keys[id(decoded_image.pixels)] = image.content_hash
+            yield image, decoded_image.pixels
 
     @property
     def content_hash(self) -> str | None:

@@ -52,10 +52,10 @@ def push(
             repository = api.create_repo(name, private=private or None, exist_ok=True).repo_id
             if revision is not None:
                 api.create_branch(repository, branch=revision, exist_ok=True)
-            stale = _stale_file_deletions(api.list_repo_files(repository, revision=revision), operations)
+            deletions = _stale_file_deletions(api.list_repo_files(repository, revision=revision), operations)
             return api.create_commit(
                 repository,
-                [*operations.values(), *stale],
+                [*operations.values(), *deletions],
                 commit_message=f"Model {manifest.fingerprint[:16]}",
                 revision=revision,
             )

@@ -50,8 +50,8 @@ class FeatureScorer:
     @property
     def names(self) -> tuple[str, ...]:
         """The features that are not always 0."""
-        absent = {name for name in ("channel", "language_model") if getattr(self, name) is None}
-        return tuple(name for name in FEATURE_NAMES if name not in absent)
+        missing = {name for name in ("channel", "language_model") if getattr(self, name) is None}
+        return tuple(name for name in FEATURE_NAMES if name not in missing)
 
     @property
     def fingerprints(self) -> dict[str, str]:
