@@ -146,10 +146,10 @@ def encode_chunk(
         target: the tokenizer of the target.
         multi_reference: whether rows may have more than two texts.
     """
-    of_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
+    encode_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
     sources, targets, extra_references = split_row_columns(rows, multi_reference=multi_reference)
     numbers = np.arange(first_row, first_row + len(rows))
-    return ExampleChunk(numbers, of_source(sources, source), EncodedSide.encode(targets, target), extra_references)
+    return ExampleChunk(numbers, encode_source(sources, source), EncodedSide.encode(targets, target), extra_references)
 
 
 def split_row_columns(rows: Sequence[Row], *, multi_reference: bool) -> tuple[list[str], list[str], list[Row] | None]:

@@ -62,9 +62,9 @@ def read_image_column(
             for row in _records_of_table(table.select(columns_to_read)):
                 number += 1
                 name = f"{path}, row {number}"
-                of_texts = next((each for each in columns if holds_text(row[each])), None) if classes else None
-                if of_texts is not None:
-                    raise DataError(f"row {number}: {unused_names_problem(of_texts)}", file=path)
+                text_column = next((each for each in columns if holds_text(row[each])), None) if classes else None
+                if text_column is not None:
+                    raise DataError(f"row {number}: {unused_names_problem(text_column)}", file=path)
                 texts = [
                     text
                     for each in columns

@@ -55,11 +55,11 @@ def read_imagefolder(
         _read_tables(folder, tables, columns, read_table, classes) if tables else _read_folders(folder, files, columns)
     )
     used_files = {*tables, *(image.content for image in images)}
-    left_out = [file.relative_to(folder).as_posix() for file in files if file not in used_files]
+    other_files = [file.relative_to(folder).as_posix() for file in files if file not in used_files]
     if not images:
         problem = "its tables name no image" if tables else f"holds no image ({', '.join(IMAGE_EXTENSIONS)})"
         raise DataError(problem, file=folder)
-    return images, left_out
+    return images, other_files
 
 
 def list_files(folder: Path) -> list[tuple[str, Path]]:

@@ -62,12 +62,12 @@ def link_pieces(links: Collection[Link], source_words: Sequence[int], target_wor
         source_words: the word of each piece of the source.
         target_words: the word of each piece of the target.
     """
-    by_word: dict[int, list[int]] = {}
+    pieces_by_word: dict[int, list[int]] = {}
     for position, word in enumerate(source_words):
-        by_word.setdefault(word, []).append(position)
+        pieces_by_word.setdefault(word, []).append(position)
     sources_by_target: dict[int, list[int]] = {}
     for source, target in sorted(links):
-        sources_by_target.setdefault(target, []).extend(by_word.get(source, ()))
+        sources_by_target.setdefault(target, []).extend(pieces_by_word.get(source, ()))
     return [
         (position, piece)
         for position, word in enumerate(target_words)

@@ -92,10 +92,10 @@ def attention_between_words(weights: Weights, target_words: Sequence[int], sourc
         target_words: (T,) the word of each piece.
         source_words: (S,) the word of each piece.
     """
-    to_words = _piece_word_matrix(source_words)
-    from_words = _piece_word_matrix(target_words)
-    from_words = from_words / np.maximum(from_words.sum(0), 1)
-    attention: Weights = from_words.T @ weights @ to_words
+    source_matrix = _piece_word_matrix(source_words)
+    target_matrix = _piece_word_matrix(target_words)
+    target_matrix = target_matrix / np.maximum(target_matrix.sum(0), 1)
+    attention: Weights = target_matrix.T @ weights @ source_matrix
     return attention
 
 

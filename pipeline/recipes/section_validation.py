@@ -123,8 +123,8 @@ def section_from_flags(
             raise _untaken_section_error(first, label, accepted_sections)
     origins: Origins = {}
     schema: type[BaseModel] = create_model("Part", **{part: (section, ...)})  # type: ignore[call-overload]
-    of_part = [each for each in settings if each.key[0] == part]
-    config = validate_section(schema, section, {}, of_part, "", origins, part)
+    part_settings = [each for each in settings if each.key[0] == part]
+    config = validate_section(schema, section, {}, part_settings, "", origins, part)
     check_unused_keys(SimpleNamespace(**{part: config}), origins, _rules_of_section(part))
     return config
 

@@ -155,12 +155,12 @@ def evaluate_tests(
             for segments in tests
         ]
 
-    looker = (
+    evaluated_model = (
         read_evaluated_model(model, stage_plan.inputs["model"].fingerprint, chosen)
         if eval_split == "tests" and chosen
         else None
     )
-    content = publish_scores(stage_plan, score_and_mark_replaced_words, training, command, reporter, looker)
+    content = publish_scores(stage_plan, score_and_mark_replaced_words, training, command, reporter, evaluated_model)
     if eval_split == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)

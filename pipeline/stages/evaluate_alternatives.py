@@ -79,17 +79,17 @@ def evaluate_alternatives(
     built_in = is_built_in(source, kind)
     sets = built_in_sets(source) if built_in else [read_alternatives(Path(source), kind)]
     models = [open_artifact(each, "train") for each in (model, *ensemble)]
-    looker = evaluated_model_from_manifests(models, "files")
+    evaluated_model = evaluated_model_from_manifests(models, "files")
 
     def score_all_sets() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         scores, lines = _score_sets(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
-        if looker is not None:
+        if evaluated_model is not None:
             digests = [sha256_of_json(to_jsonable(comparable_scores(each))) for each in scores["sets"]]
             entries = [
-                looker.ledger_entry(text_set.name, _texts_fingerprint(text_set, kind), digest)
+                evaluated_model.ledger_entry(text_set.name, _texts_fingerprint(text_set, kind), digest)
                 for text_set, digest in zip(sets, digests, strict=True)
             ]
-            append_entries(looker.root, entries, reporter)
+            append_entries(evaluated_model.root, entries, reporter)
         return scores, lines
 
     if out is None:
@@ -104,10 +104,10 @@ def evaluate_alternatives(
         config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
         plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
         content = _publish_scores(plan, score_all_sets, command, reporter)
-    entries = [] if looker is None else read_ledger(looker.root)
+    entries = [] if evaluated_model is None else read_ledger(evaluated_model.root)
     for text_set in sets:
-        if how_often := describe_test_uses(select_entries(entries, _texts_fingerprint(text_set, kind))):
-            reporter.line(f"{text_set.name}: this test set was scored {how_often}")
+        if uses := describe_test_uses(select_entries(entries, _texts_fingerprint(text_set, kind))):
+            reporter.line(f"{text_set.name}: this test set was scored {uses}")
     return content
 
 

@@ -129,9 +129,9 @@ def evaluate_files(
         )
         return [evaluation if noise is None else evaluation.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
-    looker = evaluated_model_of_files(members, hypotheses)
+    evaluated_model = evaluated_model_of_files(members, hypotheses)
     if out is None:
-        return show_unpublished_scores(score_files(None), reporter, looker)
+        return show_unpublished_scores(score_files(None), reporter, evaluated_model)
     inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config) | shortlist
@@ -139,7 +139,7 @@ def evaluate_files(
     request |= {"decoding": decoding.as_json() if hypotheses is None else None}
     settings = score_relevant_config(config) | {name: value for name, value in request.items() if value is not None}
     plan = Plan(stage="evaluate", folder=out, config=settings, inputs=inputs, seed=seed)
-    content = publish_scores(plan, score_files, None, command, reporter, looker)
+    content = publish_scores(plan, score_files, None, command, reporter, evaluated_model)
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
 

@@ -81,11 +81,11 @@ def evaluate_texts(
             for name, text_lines in lines.items()
         ]
 
-    looker = read_evaluated_model(manifest.path, manifest.fingerprint, "files")
+    evaluated_model = read_evaluated_model(manifest.path, manifest.fingerprint, "files")
     if out is None:
-        return show_unpublished_scores(score_texts_of_files(None), reporter, looker)
+        return show_unpublished_scores(score_texts_of_files(None), reporter, evaluated_model)
     inputs = {"model": manifest.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
     settings: dict[str, Any] = {"evaluation": {"stride": config.stride}}
     settings["texts"] = list(names)  # in their order, as the first is the main one
     plan = Plan(stage="evaluate", folder=out, config=settings, inputs=inputs, seed=seed)
-    return publish_scores(plan, score_texts_of_files, None, command, reporter, looker)
+    return publish_scores(plan, score_texts_of_files, None, command, reporter, evaluated_model)

@@ -51,14 +51,14 @@ def plan_dataset(data: DataConfig, tokenizer: Path, out: Path, clean: Path | Non
     Raises:
         DataError: a corpus is not there.
     """
-    of_tokenizer, splits = Input.from_artifact(tokenizer, TOKENIZER_STAGES), resolve_splits(data)
-    inputs = {"tokenizer": of_tokenizer, **cleaned_inputs(splits.corpora_by_split(), clean, online=data.online)}
+    tokenizer_input, splits = Input.from_artifact(tokenizer, TOKENIZER_STAGES), resolve_splits(data)
+    inputs = {"tokenizer": tokenizer_input, **cleaned_inputs(splits.corpora_by_split(), clean, online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.
-    left_out = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
+    ignored_keys = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
     if data.shard_rows == DEFAULT_SHARD_ROWS:
-        left_out.add("shard_rows")  # as datasets lack it that were made before there was one
-    settings = drop_unset_keys(data.model_dump(mode="json", exclude=left_out))
+        ignored_keys.add("shard_rows")  # as datasets lack it that were made before there was one
+    settings = drop_unset_keys(data.model_dump(mode="json", exclude=ignored_keys))
     config: dict[str, JSON] = {"data": settings, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
 
@@ -172,8 +172,8 @@ def _write_tokenizers_and_metadata(
         shard_rows=None if data.shard_rows == DEFAULT_SHARD_ROWS else data.shard_rows,
     )
     if images is not None:
-        of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)
-        ImageTransform(of_training.shape, of_training.statistics).write(draft.folder / TOKENIZER_FOLDER)
+        train_images = load_images(draft.folder / "train" / IMAGES_FOLDER)
+        ImageTransform(train_images.shape, train_images.statistics).write(draft.folder / TOKENIZER_FOLDER)
 
 
 def _write_report(draft: Draft, data: DataConfig, counts: Mapping[str, SplitCount]) -> dict[str, Any]:

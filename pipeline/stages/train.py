@@ -159,8 +159,8 @@ def _validation_score_settings(
 
         directions = read_directions(read_metadata(dataset), dataset / DATASET_FILE)
         valid = load_split(dataset / "valid", texts=True)
-        of_directions = [valid.select_rows(rows) for rows in rows_by_direction(directions.get("valid", ())).values()]
-        if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in of_directions or [valid]):
+        direction_splits = [valid.select_rows(rows) for rows in rows_by_direction(directions.get("valid", ())).values()]
+        if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in direction_splits or [valid]):
             parts["bleu_tokenize"] = "13a"
     default = {**EvaluationConfig().model_dump(mode="json"), "bleu_tokenize": "13a"}
     return {key: value for key, value in parts.items() if value != default[key]}

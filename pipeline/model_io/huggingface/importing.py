@@ -161,8 +161,8 @@ def _read_config_weights_tokenizers(
         pieces = read_tokenizers(snapshot, settings, size)
     rows = torch.tensor(pieces.rows)
     for name in hf_class.tables:
-        of_source = pieces.source_rows is not None and ".encoder." in name
-        state_dict[name] = state_dict[name][torch.tensor(pieces.source_rows) if of_source else rows]
+        is_of_source = pieces.source_rows is not None and ".encoder." in name
+        state_dict[name] = state_dict[name][torch.tensor(pieces.source_rows) if is_of_source else rows]
     bias = hf_class.bias
     if bias is not None and (pieces.missing_rows or keys.get("output_bias")):
         old = state_dict[bias].flatten()[rows] if bias in state_dict else torch.zeros(len(rows))

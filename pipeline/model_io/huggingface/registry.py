@@ -23,8 +23,8 @@ def unsupported_reason(config: ModelConfig) -> str:
     """The part of a model that no class holds: of each class of its architecture, and of its task if there is one, the
     first part that it lacks."""
     candidates = [each for each in EXPORT_CLASSES if config.architecture in each.supports.keys["architecture"]]
-    of_task = [each for each in candidates if config.task in each.supports.keys.get("task", ())]
-    reasons = {each.name: each.supports.unsupported_part(config) for each in of_task or candidates}
+    task_candidates = [each for each in candidates if config.task in each.supports.keys.get("task", ())]
+    reasons = {each.name: each.supports.unsupported_part(config) for each in task_candidates or candidates}
     if not reasons:
         return f'model.architecture = "{config.architecture}"'
     return ", ".join(f"{reason} (so it is no {name})" for name, reason in reasons.items())

@@ -158,10 +158,10 @@ def _read_two_vocabularies(folder: Snapshot, settings: JsonObject, size: int) ->
     for side, file in ("source", "vocab.json"), ("target", target_file):
         names = _read_vocabulary(folder, file)
         model = parse_sentencepiece_model(folder.read(f"{side}.spm"))
-        of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
-        if EOS not in of_source:
+        source_ids = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
+        if EOS not in source_ids:
             raise ValueError(f"{file} has no {EOS}")
-        roles = of_source if side == "source" else _control_token_ids(settings, names, UNK)
+        roles = source_ids if side == "source" else _control_token_ids(settings, names, UNK)
         sides.append(
             _renumber_pieces(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
         )

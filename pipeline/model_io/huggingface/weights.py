@@ -77,9 +77,9 @@ def linear_weights(
         columns: the order of the columns.
         transposed: whether Hugging Face's weight is transposed.
     """
-    for part, of_columns in ("weight", columns), ("bias", None):
+    for part, part_columns in ("weight", columns), ("bias", None):
         names = tuple(f"{name}.{part}" for name in hf_layers)
-        yield WeightMapping(f"{tfm_layer}.{part}", names, tuple(sizes), rows, of_columns, transposed)
+        yield WeightMapping(f"{tfm_layer}.{part}", names, tuple(sizes), rows, part_columns, transposed)
 
 
 def norm_weights(tfm_layer: str, hf_layer: str, rows: Tensor | None = None) -> Iterable[WeightMapping]:

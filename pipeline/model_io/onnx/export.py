@@ -85,13 +85,13 @@ def _export_settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any
 
 
 def _settings_of_task(config: ModelConfig, source: Tokenizer, target: Tokenizer) -> dict[str, Any]:
-    can = TASK_SPECS[config.task]
-    if can.translates:
+    abilities = TASK_SPECS[config.task]
+    if abilities.translates:
         return {"languages": source.languages}
-    if can.continues_text:
+    if abilities.continues_text:
         context = min(config.max_length, config.block or config.max_length)
         return {"context": context, "through_ends": config.block is not None}
-    if can.labels is None:
+    if abilities.labels is None:
         return {}
     names = [target.decode([number]) for number in range(target.vocab_size)]
     return {"labels": names, "control": len(SPECIAL_TOKENS), "spaces": WHITE_SPACE}
@@ -101,12 +101,12 @@ def _readme_text(
     loaded: LoadedModel, graphs: dict[str, Any], script: tuple[str, str] | None, precision: Precision
 ) -> str:
     config = loaded.config
-    in_8_bits = ", its matrices in 8 bits" if precision == "int8" else ""
+    precision_text = ", its matrices in 8 bits" if precision == "int8" else ""
     lines = [
         "# A model for onnxruntime",
         "",
         f"A model for {config.task.replace('_', ' ')} (`{config.architecture}`), trained by `tfm` and exported with "
-        f"`tfm export --to onnx`{in_8_bits}.",
+        f"`tfm export --to onnx`{precision_text}.",
         "",
     ]
     if script is not None:
@@ -130,10 +130,10 @@ def _readme_text(
 
 
 def _example_command(config: ModelConfig, loaded: LoadedModel) -> str:
-    can = TASK_SPECS[config.task]
-    if can.continues_text:
+    abilities = TASK_SPECS[config.task]
+    if abilities.continues_text:
         return 'python generate.py --prompt "Once"  # or: python generate.py < prompts.txt'
-    if can.translates:
+    if abilities.translates:
         language_option = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
         return f"python translate.py{language_option} < source.txt > target.txt"
     return "python label.py < texts.txt > labels.txt"

@@ -102,11 +102,13 @@ def read_candidates(folders: Sequence[Path]) -> list[CandidateRun]:
     Raises DataError if a model has no scores of its validation split.
     """
     candidates = [read_candidate(folder) for folder in folders]
-    by_name = {str(each.folder): each for each in candidates}
-    for row in group_by_seed([read_run(each.folder, name, VALIDATION_TEST_NAME) for name, each in by_name.items()]):
+    candidates_by_name = {str(each.folder): each for each in candidates}
+    for row in group_by_seed(
+        [read_run(each.folder, name, VALIDATION_TEST_NAME) for name, each in candidates_by_name.items()]
+    ):
         if len(row.runs) > 1:
-            by_name |= {run.name: replace(by_name[run.name], recipe=row.name) for run in row.runs}
-    return list(by_name.values())
+            candidates_by_name |= {run.name: replace(candidates_by_name[run.name], recipe=row.name) for run in row.runs}
+    return list(candidates_by_name.values())
 
 
 def choose_run(candidates: Sequence[CandidateRun], figure: str | None = None) -> ValidationSelection:

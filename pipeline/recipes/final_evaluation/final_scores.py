@@ -141,8 +141,8 @@ def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = 
         again: whether it may be scored again.
         fingerprint: the fingerprint of the models together, whose look may have been entered before they were stopped.
     """
-    looker = ledger.read_evaluated_model(run.model, "", ledger.FINAL_EVALUATION)
-    entries = [] if looker is None else ledger.read_ledger(looker.root)
+    evaluated_model = ledger.read_evaluated_model(run.model, "", ledger.FINAL_EVALUATION)
+    entries = [] if evaluated_model is None else ledger.read_ledger(evaluated_model.root)
     for name, texts in test_fingerprints(run).items():
         final_entries = (
             each for each in ledger.select_entries(entries, texts) if each.chosen.startswith(ledger.FINAL_EVALUATION)

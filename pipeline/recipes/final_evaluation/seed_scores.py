@@ -35,8 +35,8 @@ def record_joint_test_use(folders: Sequence[Path], settings: Any, chosen: str, r
         reporter: shows how often each test set was looked at.
     """
     first, model = RunPaths(folders[0]), joint_fingerprint(folders)
-    looker = ledger.read_evaluated_model(first.model, model, chosen)
-    if looker is None:
+    evaluated_model = ledger.read_evaluated_model(first.model, model, chosen)
+    if evaluated_model is None:
         return
     digest = sha256_of_json([model, to_jsonable(settings)])
     names = ledger.RUN_SEPARATOR.join(each.resolve().name for each in folders)
@@ -44,10 +44,10 @@ def record_joint_test_use(folders: Sequence[Path], settings: Any, chosen: str, r
         ledger.LedgerEntry(texts, name, model, names, chosen, seen=digest)
         for name, texts in test_fingerprints(first).items()
     ]
-    entries = ledger.read_ledger(looker.root)
+    entries = ledger.read_ledger(evaluated_model.root)
     recorded_uses = {(each.texts, each.model, each.seen) for each in entries}
     ledger.append_entries(
-        looker.root,
+        evaluated_model.root,
         [each for each in new_entries if (each.texts, each.model, each.seen) not in recorded_uses],
         reporter,
     )

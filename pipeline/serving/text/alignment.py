@@ -93,16 +93,16 @@ def align_words(source: str, target: str, alignment: Alignment | None) -> Aligne
 
 def _spread_piece_weights(spans: list[Span], source: str, alignment: Alignment) -> Floats:
     """The weights (W, C) of pieces, spread over the characters of theirs; a space has none."""
-    by_character = np.zeros((len(alignment.weights), len(source)))
+    character_weights = np.zeros((len(alignment.weights), len(source)))
     for column, (start, end) in enumerate(alignment.source_spans):
         indices = [index for index in range(start, end) if not source[index].isspace()]
-        by_character[:, indices] += alignment.weights[:, column, None] / max(len(indices), 1)
+        character_weights[:, indices] += alignment.weights[:, column, None] / max(len(indices), 1)
     mass = np.zeros((len(spans), len(source)))
     for word, (start, end) in enumerate(spans):
         for row, (first, last) in enumerate(alignment.target_spans):
             overlap = min(end, last) - max(start, first)
             if overlap > 0:
-                mass[word] += by_character[row] * overlap / (last - first)
+                mass[word] += character_weights[row] * overlap / (last - first)
     return mass
 
 

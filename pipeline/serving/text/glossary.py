@@ -46,9 +46,9 @@ class Glossary:
         self._exact: dict[str, str] = {}
         self._folded: dict[str, str] = {}
         for source, target in terms.items():
-            in_any_case, spelling = _term_key(source)
+            is_lowercase, spelling = _term_key(source)
             if spelling:
-                (self._folded if in_any_case else self._exact)[spelling] = target.strip()
+                (self._folded if is_lowercase else self._exact)[spelling] = target.strip()
         self._patterns = _term_pattern(self._exact), _term_pattern(self._folded)
 
     def target_terms(self, sentence: str) -> list[str]:
@@ -56,12 +56,12 @@ class Glossary:
         text = _normalize(sentence)
         folded_characters = [_fold(character) for character in text]
         positions = [position for position, characters in enumerate(folded_characters) for _ in characters]
-        exact, in_any_case = self._patterns
+        exact, folded = self._patterns
         # of two at one place that one which is spelled so
         matches = [(match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact.finditer(text)]
         matches += [
             (positions[match.start()], -positions[match.end() - 1] - 1, 1, self._folded[match.group()])
-            for match in in_any_case.finditer("".join(folded_characters))
+            for match in folded.finditer("".join(folded_characters))
         ]
         terms: list[str] = []
         end_of_last = 0
@@ -86,8 +86,8 @@ def _fold(text: str) -> str:
 def _term_key(term: str) -> tuple[bool, str]:
     """Whether a term is looked for in any case, and as what: folded, or as it is written."""
     spelling = _normalize(term)
-    in_any_case = spelling == spelling.lower()
-    return in_any_case, "".join(map(_fold, spelling)) if in_any_case else spelling
+    is_lowercase = spelling == spelling.lower()
+    return is_lowercase, "".join(map(_fold, spelling)) if is_lowercase else spelling
 
 
 def _term_pattern(terms: Mapping[str, str]) -> "regex.Pattern[str]":

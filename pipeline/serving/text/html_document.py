@@ -111,8 +111,8 @@ def _render_translation(sentence: HtmlSentence, translation: str, alignment: Ali
 def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] | None) -> Iterator[HtmlSentence | str]:
     """The sentences of a run, and what stands between them."""
     longest = max((tag.text for tag in run.tags if tag.kind == "unit"), key=len, default="")
-    reads = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
-    segments = split_text(run.text_without_line_breaks, language, fits=reads)
+    fits_whole = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
+    segments = split_text(run.text_without_line_breaks, language, fits=fits_whole)
     spans, sentence_end = [], 0
     for index, (separator, sentence) in enumerate(zip(segments.separators, segments.sentences, strict=False)):
         start = sentence_end + len(separator)
