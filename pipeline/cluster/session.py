@@ -233,9 +233,9 @@ def _init_ray(ray: Any, address: str) -> None:
     """Connect Ray, or start it: twice if need be, as it gives a node of a busy machine no more than half a minute."""
     attempts = 2 if address == NEW_CLUSTER_ADDRESS else 1
     for attempt in range(1, attempts + 1):
-        said: list[str] = []
+        stderr_texts: list[str] = []
         try:
-            with nullcontext(said) if address == NEW_CLUSTER_ADDRESS else capture_stderr() as said:
+            with nullcontext(stderr_texts) if address == NEW_CLUSTER_ADDRESS else capture_stderr() as stderr_texts:
                 ray.init(
                     address="local"
                     if address == NEW_CLUSTER_ADDRESS
@@ -247,12 +247,12 @@ def _init_ray(ray: Any, address: str) -> None:
                 )
         except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
             ray.shutdown()
-            if (problem := refused_token_problem("".join(said))) is not None:
+            if (problem := refused_token_problem("".join(stderr_texts))) is not None:
                 raise RecipeError(f"--cluster {address}: {problem}") from error
-            sys.stderr.writelines(said)
+            sys.stderr.writelines(stderr_texts)
             if attempt == attempts:
                 reason = " ".join(str(error).split())
                 raise RecipeError(f"--cluster {address}: Ray does not start or answer ({reason:.200})") from error
         else:
-            sys.stderr.writelines(said)
+            sys.stderr.writelines(stderr_texts)
             return

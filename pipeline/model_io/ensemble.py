@@ -115,7 +115,7 @@ def _check_same_task(one: LoadedModel, other: LoadedModel) -> None:
 def _check_same_vocabulary(one: Manifest, other: Manifest) -> None:
     if IMAGES_FILE in one.files or IMAGES_FILE in other.files:
         first_digest, second_digest = (
-            each.files[IMAGES_FILE].sha256 if IMAGES_FILE in each.files else "" for each in (one, other)
+            manifest.files[IMAGES_FILE].sha256 if IMAGES_FILE in manifest.files else "" for manifest in (one, other)
         )
         if first_digest != second_digest:
             raise DataError(
@@ -124,7 +124,7 @@ def _check_same_vocabulary(one: Manifest, other: Manifest) -> None:
             )
     for side in (SOURCE, TARGET):
         first_digest, second_digest = (
-            each.files[SHARED if SHARED in each.files else side].sha256 for each in (one, other)
+            manifest.files[SHARED if SHARED in manifest.files else side].sha256 for manifest in (one, other)
         )
         if first_digest != second_digest:
             name = side.removesuffix(".json")

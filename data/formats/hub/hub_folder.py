@@ -132,9 +132,9 @@ def _list_visible_files(folder: Path) -> list[str]:
     for parent, folders, files in os.walk(folder, followlinks=False):
         folders[:] = sorted(each for each in folders if not each.startswith((".", "__")))
         prefix = "" if Path(parent) == folder else f"{Path(parent).relative_to(folder).as_posix()}/"
-        for each in folders:
-            if os.path.islink(os.path.join(parent, each)):
-                resolve_inside_folder(folder, prefix + each, folder)
+        for subfolder in folders:
+            if os.path.islink(os.path.join(parent, subfolder)):
+                resolve_inside_folder(folder, prefix + subfolder, folder)
         paths += [prefix + each for each in files if not each.startswith(".") and each not in NON_DATA_FILES]
         if len(paths) > MAX_FILES:
             raise DataError(f"holds more than {MAX_FILES:,} files", file=folder)
