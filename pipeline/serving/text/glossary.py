@@ -57,7 +57,7 @@ class Glossary:
         folded_characters = [_fold(character) for character in text]
         positions = [position for position, characters in enumerate(folded_characters) for _ in characters]
         exact, folded = self._patterns
-        # of two at one place that one which is spelled so
+        # of two matches at one position the one in the exact spelling comes first
         matches = [(match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact.finditer(text)]
         matches += [
             (positions[match.start()], -positions[match.end() - 1] - 1, 1, self._folded[match.group()])

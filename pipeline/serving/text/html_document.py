@@ -153,25 +153,25 @@ def _sentence_tag_range(
     def is_inside(number: int) -> bool:
         tag = tags[number]
         if tag.kind == "unit":
-            return start <= tag.place < end
-        if start < tag.place < end:
+            return start <= tag.position < end
+        if start < tag.position < end:
             return True
         partner = partners.get(number)
         if partner is None or partner < first_free_tag:
             return False
         if tag.kind == "open":
-            return surrounding_span[0] <= tag.place <= start < tags[partner].place < end
-        return surrounding_span[1] >= tag.place >= end > tags[partner].place > start
+            return surrounding_span[0] <= tag.position <= start < tags[partner].position < end
+        return surrounding_span[1] >= tag.position >= end > tags[partner].position > start
 
     indices = []
     for number in range(first_free_tag, len(tags)):
-        if tags[number].place > surrounding_span[1]:
+        if tags[number].position > surrounding_span[1]:
             break
         if is_inside(number):
             indices.append(number)
     if indices:
         return indices[0], indices[-1] + 1
-    next_tag = next((number for number in range(first_free_tag, len(tags)) if tags[number].place > start), len(tags))
+    next_tag = next((number for number in range(first_free_tag, len(tags)) if tags[number].position > start), len(tags))
     return next_tag, next_tag
 
 
@@ -197,7 +197,7 @@ def _make_sentence(
 ) -> HtmlSentence:
     """A sentence of a run: white space as one space, units as their text."""
     start, end = span
-    units = {tag.place: tag.text for tag in tags if tag.kind == "unit" and start <= tag.place < end}
+    units = {tag.position: tag.text for tag in tags if tag.kind == "unit" and start <= tag.position < end}
     offsets, source = [], ""
     for index in range(start, end):
         offsets.append(len(source))
@@ -210,8 +210,8 @@ def _make_sentence(
 
     def move_tag_to_source(tag: InlineTag) -> InlineTag:
         """The tag at its place in the source; a unit between sentences is not read."""
-        kind = "point" if tag.kind == "unit" and tag.place not in units else tag.kind
-        return replace(tag, place=offsets[min(max(tag.place, start), end) - start], kind=kind)
+        kind = "point" if tag.kind == "unit" and tag.position not in units else tag.kind
+        return replace(tag, position=offsets[min(max(tag.position, start), end) - start], kind=kind)
 
     spans = [(offsets[index - start], offsets[index - start + 1]) for index in units]
     return HtmlSentence(

@@ -56,7 +56,7 @@ class TextRun:
         """The document between two characters, with these of the tags."""
         parts = []
         for tag in tags:
-            position = min(max(tag.place, start), end)
+            position = min(max(tag.position, start), end)
             parts += [*self._raw_characters(start, position), tag.raw]
             start = position
         return "".join([*parts, *self._raw_characters(start, end)])

@@ -56,7 +56,7 @@ class MarkupPlacement:
             if not isinstance(item, UnpairedTag):
                 siblings.append(item)
                 continue
-            word, character = self._best_word_boundary(area, item.place, range(area.first, area.last + 1))
+            word, character = self._best_word_boundary(area, item.position, range(area.first, area.last + 1))
             texts += [self._render_siblings(siblings, _TargetArea(area.first, word, area.start, character)), item.raw]
             area = _TargetArea(word, area.last, character, area.end)
             siblings = []
@@ -197,7 +197,7 @@ def has_text(markup: InlineMarkup) -> TypeGuard[Element | VerbatimUnit]:
 
 def first_source_character(markup: InlineMarkup) -> int:
     """The character of the source before which markup begins."""
-    return markup.start if isinstance(markup, Element | VerbatimUnit) else markup.place
+    return markup.start if isinstance(markup, Element | VerbatimUnit) else markup.position
 
 
 def best_word_range(gains: Floats, free_ranges: Sequence[WordRange]) -> tuple[float, WordRange]:
