@@ -99,7 +99,7 @@ def _run_translate(job: StageJob) -> None:
         command=job.command,
         reporter=job.reporter,
         device=job.recipe.training.device,
-        eval_split=job.run.scored,
+        eval_split=job.run.eval_split,
         cluster=job.cluster,
     )
 
@@ -118,7 +118,7 @@ def _run_evaluate(job: StageJob) -> None:
         command=job.command,
         reporter=job.reporter,
         device=job.recipe.training.device,
-        eval_split=job.run.scored,
+        eval_split=job.run.eval_split,
     )
     if names := job.recipe.training.trackers:
         from tfm.pipeline.training.trackers.services import track_scores  # here, as few recipes name one
