@@ -56,10 +56,10 @@ def make_batches(
     rows = rows[np.argsort(length_sort_keys(max_lengths, difference, flip=flip), kind="stable")]
     max_lengths = np.sort(max_lengths)
     if max_lengths[-1] > budget:
-        too_long = f"row {rows[-1]} has {max_lengths[-1]} tokens on one side, more than a batch may hold ({budget})"
-        raise DataError(f"{too_long}; raise batch_tokens")
-    found = split_by_budget(rows, max_lengths, budget, first_share=first)
-    return [found[i] for i in rng.permutation(len(found))]
+        problem = f"row {rows[-1]} has {max_lengths[-1]} tokens on one side, more than a batch may hold ({budget})"
+        raise DataError(f"{problem}; raise batch_tokens")
+    batches = split_by_budget(rows, max_lengths, budget, first_share=first)
+    return [batches[i] for i in rng.permutation(len(batches))]
 
 
 def length_sorted_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) -> list[Ints]:
@@ -87,12 +87,12 @@ def padding_share(batches: Sequence[Ints], source_lengths: Ints, target_lengths:
         source_lengths: (rows,) tokens of each row.
         target_lengths: (rows,) tokens of each row.
     """
-    real = padded = 0
+    num_tokens = num_slots = 0
     for rows in batches:
         for lengths in (source_lengths[rows], target_lengths[rows]):
-            real += int(lengths.sum())
-            padded += len(rows) * int(lengths.max())
-    return 1 - real / padded if padded else 0.0
+            num_tokens += int(lengths.sum())
+            num_slots += len(rows) * int(lengths.max())
+    return 1 - num_tokens / num_slots if num_slots else 0.0
 
 
 def repeat_rows_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int, shard: int = 0) -> Ints:
@@ -108,9 +108,9 @@ def repeat_rows_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int
     times = np.floor(weights).astype(np.int64)
     for weight in np.unique(weights):
         if weight % 1:
-            same = np.flatnonzero(weights == weight)
-            count = num_extra_copies(float(weight), len(same), seed=seed, epoch=epoch, shard=shard)
-            times[rng.permutation(same)[:count]] += 1
+            weight_rows = np.flatnonzero(weights == weight)
+            count = num_extra_copies(float(weight), len(weight_rows), seed=seed, epoch=epoch, shard=shard)
+            times[rng.permutation(weight_rows)[:count]] += 1
     return np.repeat(np.arange(len(weights)), times)
 
 
@@ -176,8 +176,8 @@ def split_by_budget(rows: Ints, max_lengths: Ints, budget: int, *, first_share: 
     begin, share = 0, max(int(first_share * budget), 1)
     while begin < len(rows):
         window = max_lengths[begin : begin + max(share // int(max_lengths[begin]), 1)]
-        filled = window * np.arange(1, len(window) + 1)
-        size = max(int(np.searchsorted(filled, share, side="right")), 1)
+        slots = window * np.arange(1, len(window) + 1)
+        size = max(int(np.searchsorted(slots, share, side="right")), 1)
         pieces.append(rows[begin : begin + size])
         begin, share = begin + size, budget
     return pieces

@@ -110,8 +110,8 @@ def _shard_histograms_and_uniformity(
     for part in split.iterate_parts():
         larger, numbers = np.maximum(*task.lengths(part)), shards.shard_of_each_row(begin, begin + len(part))
         width = max(int(larger.max(initial=0)) + 1, histograms.shape[1])
-        found = np.bincount(numbers * width + larger, minlength=len(shards) * width)
-        histograms = np.pad(histograms, ((0, 0), (0, width - histograms.shape[1]))) + found.reshape(len(shards), width)
+        counts = np.bincount(numbers * width + larger, minlength=len(shards) * width)
+        histograms = np.pad(histograms, ((0, 0), (0, width - histograms.shape[1]))) + counts.reshape(len(shards), width)
         uniform[numbers[(part.weights[:] != 1) | (task.num_predictions(part) == 0)]] = False
         begin += len(part)
     return histograms, uniform

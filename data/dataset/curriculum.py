@@ -75,10 +75,10 @@ def read_corpus_epochs(corpora: Sequence[Mapping[str, Any]], num_rows: int, file
     if all(each.get("epochs") is None for each in corpora):
         return ()
     turns = [_parse_corpus_epochs(each.get("rows"), each.get("epochs")) for each in corpora]
-    found = tuple(turn for turn in turns if turn is not None)
-    if len(found) < len(corpora) or sum(turn.rows for turn in found) != num_rows:
+    corpus_epochs = tuple(turn for turn in turns if turn is not None)
+    if len(corpus_epochs) < len(corpora) or sum(turn.rows for turn in corpus_epochs) != num_rows:
         raise DataError("has no valid `train_corpora`", file=file)
-    return found
+    return corpus_epochs
 
 
 def _parse_corpus_epochs(rows: object, epochs: object) -> CorpusEpochs | None:

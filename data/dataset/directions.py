@@ -58,16 +58,16 @@ def read_directions(metadata: Mapping[str, Any], file: Path) -> dict[str, tuple[
     """Read the directions in dataset.json. Raises DataError if `tfm preprocess` did not write them so."""
     try:
         directions_by_split = {
-            split: tuple(Direction(source, target, rows) for source, target, rows in each)
-            for split, each in metadata.get("directions", {}).items()
+            split: tuple(Direction(source, target, rows) for source, target, rows in direction_rows)
+            for split, direction_rows in metadata.get("directions", {}).items()
         }
-        for each in (direction for directions in directions_by_split.values() for direction in directions):
+        for direction in (each for directions in directions_by_split.values() for each in directions):
             if (
-                type(each.rows) is not int
-                or each.rows < 0
-                or not all(re.fullmatch(LANGUAGE_CODE_PATTERN, code) for code in each.language_pair)
+                type(direction.rows) is not int
+                or direction.rows < 0
+                or not all(re.fullmatch(LANGUAGE_CODE_PATTERN, code) for code in direction.language_pair)
             ):
-                raise ValueError(each)
+                raise ValueError(direction)
     except (TypeError, ValueError, AttributeError):
         raise DataError("has no valid `directions`", file=file) from None
     return directions_by_split
@@ -78,12 +78,12 @@ def rows_by_direction(directions: Sequence[Direction]) -> "dict[str, NDArray[np.
     no rows is left out."""
     import numpy as np  # here, not at the top: scores of files do without
 
-    ends = np.cumsum([each.rows for each in directions], dtype=np.int64)
-    found: dict[str, list[NDArray[np.int64]]] = {}
-    for each, end in zip(directions, ends, strict=True):
-        if each.rows:
-            found.setdefault(each.name, []).append(np.arange(end - each.rows, end))
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    ends = np.cumsum([direction.rows for direction in directions], dtype=np.int64)
+    parts_by_name: dict[str, list[NDArray[np.int64]]] = {}
+    for direction, end in zip(directions, ends, strict=True):
+        if direction.rows:
+            parts_by_name.setdefault(direction.name, []).append(np.arange(end - direction.rows, end))
+    return {name: np.concatenate(parts) for name, parts in parts_by_name.items()}
 
 
 def target_languages(directions: Sequence[Direction]) -> list[str]:

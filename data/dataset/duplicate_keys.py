@@ -27,17 +27,17 @@ class DuplicateKeyFile:
 
     def num_duplicates(self) -> int:
         """The number of keys that came before."""
-        shares = (self._read_partition(*which) for which in _iterate_partitions(self._count))
+        shares = (self._read_partition(*partition) for partition in _iterate_partitions(self._count))
         return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
 
     def count_common(self, other: "DuplicateKeyFile") -> int:
         """The number of keys that the other file has as well."""
         num_common = 0
-        for which in _iterate_partitions(max(len(self), len(other))):
-            keys, other_keys = self._read_partition(*which), other._read_partition(*which)
+        for partition in _iterate_partitions(max(len(self), len(other))):
+            keys, other_keys = self._read_partition(*partition), other._read_partition(*partition)
             if len(other_keys):  # by binary search: np.isin hashes both, which is far slower
-                places = np.minimum(np.searchsorted(other_keys, keys), len(other_keys) - 1)
-                num_common += int((other_keys[places] == keys).sum())
+                indices = np.minimum(np.searchsorted(other_keys, keys), len(other_keys) - 1)
+                num_common += int((other_keys[indices] == keys).sum())
         return num_common
 
     def _read_partition(self, partition: int, num_partitions: int) -> Ints:

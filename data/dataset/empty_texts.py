@@ -28,12 +28,12 @@ class EmptyTextCounter:
         """Count the pairs of a chunk; of texts without a source an empty one is a line break."""
         if not corpus.has_source:
             return
-        further = chunk.extra_references or [()] * len(chunk)
-        for row, source, target, more in zip(
-            chunk.rows.tolist(), chunk.source.texts, chunk.target.texts, further, strict=True
+        extra_references = chunk.extra_references or [()] * len(chunk)
+        for row, source, target, references in zip(
+            chunk.rows.tolist(), chunk.source.texts, chunk.target.texts, extra_references, strict=True
         ):
             no_source = chunk.source.pixels is None and is_blank(source)
-            no_target = all(map(is_blank, (target, *more)))
+            no_target = all(map(is_blank, (target, *references)))
             self.sources += no_source
             self.targets += no_target
             if (no_source or no_target) and not self.first:
@@ -43,13 +43,13 @@ class EmptyTextCounter:
     def warning(self, split: str) -> str | None:
         """The warning about a split that has any."""
         counts = {"source": self.sources, "target": self.targets}
-        found = [f"{count:,} empty {side}{'s' if count > 1 else ''}" for side, count in counts.items() if count]
-        if not found:
+        descriptions = [f"{count:,} empty {side}{'s' if count > 1 else ''}" for side, count in counts.items() if count]
+        if not descriptions:
             return None
-        wrong = "; what a model writes for an empty target counts as wrong" if self.targets else ""
+        note = "; what a model writes for an empty target counts as wrong" if self.targets else ""
         return (
-            f"the {split} split has {' and '.join(found)} among {format_count(self.rows, 'pair')}, the first in "
-            f"{self.first}{wrong}: remove these pairs, or fill in their texts"
+            f"the {split} split has {' and '.join(descriptions)} among {format_count(self.rows, 'pair')}, the first in "
+            f"{self.first}{note}: remove these pairs, or fill in their texts"
         )
 
 

@@ -68,8 +68,8 @@ class EncodedSide:
     def truncate(self, max_tokens: int) -> "EncodedSide":
         """Return the texts truncated to at most a number of ids each, without counts of words."""
         assert self.words is None
-        places = np.arange(len(self.ids)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
-        return EncodedSide(self.texts, self.ids[places < max_tokens], np.minimum(self.lengths, max_tokens))
+        positions = np.arange(len(self.ids)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        return EncodedSide(self.texts, self.ids[positions < max_tokens], np.minimum(self.lengths, max_tokens))
 
     @property
     def is_nonempty(self) -> NDArray[np.bool_]:
@@ -146,10 +146,10 @@ def encode_chunk(
         target: the tokenizer of the target.
         multi_reference: whether rows may have more than two texts.
     """
-    of_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
+    encode_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
     sources, targets, extra_references = split_row_columns(rows, multi_reference=multi_reference)
     numbers = np.arange(first_row, first_row + len(rows))
-    return ExampleChunk(numbers, of_source(sources, source), EncodedSide.encode(targets, target), extra_references)
+    return ExampleChunk(numbers, encode_source(sources, source), EncodedSide.encode(targets, target), extra_references)
 
 
 def split_row_columns(rows: Sequence[Row], *, multi_reference: bool) -> tuple[list[str], list[str], list[Row] | None]:
@@ -193,9 +193,9 @@ class PairFilter:
 
     def _find_duplicates(self, chunk: ExampleChunk, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mask of the pairs that came before among those that stay."""
-        repeated = np.zeros(len(chunk), np.bool_)
+        is_duplicate = np.zeros(len(chunk), np.bool_)
         keys = combine_duplicate_keys(chunk.source.duplicate_keys(), chunk.target.duplicate_keys()).tolist()
         for row in np.flatnonzero(is_kept).tolist():
-            repeated[row] = keys[row] in self._seen
+            is_duplicate[row] = keys[row] in self._seen
             self._seen.add(keys[row])
-        return repeated
+        return is_duplicate

@@ -68,7 +68,8 @@ def write_metadata(
     }
     if directions:
         metadata["directions"] = {
-            split: [[each.source, each.target, each.rows] for each in some] for split, some in directions.items()
+            split: [[each.source, each.target, each.rows] for each in split_directions]
+            for split, split_directions in directions.items()
         }
     if augmentation is not None:
         metadata["augmentation"] = asdict(augmentation)

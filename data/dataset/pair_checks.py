@@ -20,9 +20,9 @@ def check_token_budget(chunk: ExampleChunk, corpus: Corpus, budget: int) -> None
         DataError: one pair alone exceeds the budget.
     """
     lengths = np.maximum(chunk.source.lengths, chunk.target.lengths) + 1
-    over = np.flatnonzero(lengths > budget)
-    if len(over):
-        row, length = int(chunk.rows[over[0]]) + 1, int(lengths[over[0]])
+    long_rows = np.flatnonzero(lengths > budget)
+    if len(long_rows):
+        row, length = int(chunk.rows[long_rows[0]]) + 1, int(lengths[long_rows[0]])
         raise DataError(
             f"pair {row} has {length} tokens including its end token, but a batch holds {budget}: "
             "raise data.batch_tokens, or lower data.limits.max_length to drop it",
@@ -43,9 +43,9 @@ def check_each_word_has_tag(chunk: ExampleChunk, corpus: Corpus) -> None:
     if chunk.source.words is None:
         return
     words, tags = chunk.source.words[1], chunk.target.lengths
-    wrong = np.flatnonzero(words != tags)
-    if len(wrong):
-        row = wrong[0]
+    mismatches = np.flatnonzero(words != tags)
+    if len(mismatches):
+        row = mismatches[0]
         sizes = f"{format_count(words[row], 'word')} and {format_count(tags[row], 'tag')}"
         raise DataError(
             f"pair {chunk.rows[row] + 1} has {sizes}: each word needs one tag", file=describe_corpus(corpus)

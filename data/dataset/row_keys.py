@@ -30,11 +30,11 @@ def text_duplicate_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     rows = np.flatnonzero(lengths)
     keys = np.zeros(len(lengths), np.uint64)
     begins = (np.cumsum(lengths) - lengths)[rows]
-    places = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
+    indices = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
     if len(rows):  # a sum of products with random numbers: one for each id, one for each place
         id_factors = _random_factors_of_ids(1 << max(int(ids.max()).bit_length(), 12))
         keys[rows] = np.add.reduceat(
-            id_factors[ids] * _random_factors_of_positions()[places & (POSITION_FACTOR_PERIOD - 1)], begins
+            id_factors[ids] * _random_factors_of_positions()[indices & (POSITION_FACTOR_PERIOD - 1)], begins
         )
     is_unknown = ids == UNK_ID
     if is_unknown.any():
@@ -45,11 +45,12 @@ def text_duplicate_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
 
 def image_duplicate_keys(rows: Sequence[Pixels]) -> Ints:
     """(rows,) a 64-bit key of the pixels of each row; rows of one image hold the same array."""
-    known = {id(pixels): pixels for pixels in rows}
+    pixels_by_id = {id(pixels): pixels for pixels in rows}
     digests = {
-        each: hashlib.blake2b(np.ascontiguousarray(pixels).tobytes(), digest_size=8) for each, pixels in known.items()
+        image_id: hashlib.blake2b(np.ascontiguousarray(pixels).tobytes(), digest_size=8)
+        for image_id, pixels in pixels_by_id.items()
     }
-    keys = {each: int.from_bytes(digest.digest(), "little", signed=True) for each, digest in digests.items()}
+    keys = {image_id: int.from_bytes(digest.digest(), "little", signed=True) for image_id, digest in digests.items()}
     return np.array([keys[id(pixels)] for pixels in rows], np.int64)
 
 

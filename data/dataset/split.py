@@ -191,14 +191,16 @@ class Split:
         """
         if self.images is None:
             return self
-        of_image: dict[int, list[int]] = {}
+        rows_by_image: dict[int, list[int]] = {}
         for row, image in enumerate(self.images.image_numbers.tolist()):
-            of_image.setdefault(image, []).append(row)
+            rows_by_image.setdefault(image, []).append(row)
         captions = self.texts()[1]
-        _, *further = zip_longest(*([captions[row] for row in rows] for rows in of_image.values()), fillvalue="")
-        firsts = np.array([rows[0] for rows in of_image.values()], np.int64)
-        found = self.select_rows(firsts)
-        return replace(found, extra_references=[list(column) for column in further])
+        _, *extra_columns = zip_longest(
+            *([captions[row] for row in rows] for rows in rows_by_image.values()), fillvalue=""
+        )
+        firsts = np.array([rows[0] for rows in rows_by_image.values()], np.int64)
+        split = self.select_rows(firsts)
+        return replace(split, extra_references=[list(column) for column in extra_columns])
 
     def texts(self) -> tuple[list[str], list[str]]:
         """Source and target texts as they were read; only validation and test data keep them."""

@@ -110,10 +110,10 @@ def load_split(folder: Path, *, texts: bool | None = None, shard_rows: int | Non
     kinds = [each for each in (True, False) if texts in (each, None)]
     schemas = [_make_schema(texts=each, words=words) for each in kinds for words in (False, True)]
     try:
-        mapped = pa.memory_map(str(path))
-        table = read_arrow_stream(mapped, schemas)
-        mapped.seek(0)
-        id_buffer = mapped.read_buffer(mapped.size() // 4 * 4)
+        file = pa.memory_map(str(path))
+        table = read_arrow_stream(file, schemas)
+        file.seek(0)
+        id_buffer = file.read_buffer(file.size() // 4 * 4)
         # Arrow aligns every buffer of a file to 8 bytes: the ids of all record batches are slices of one int32 array.
         flat = np.frombuffer(id_buffer, np.int32)
         lazy = shard_rows is not None and len(table) > shard_rows
@@ -150,7 +150,9 @@ def load_dataset(folder: Path) -> Dataset:
         data = replace(_attach_images(data, folder), augmentation=_read_augmentation(metadata, folder))
     if data.directions:
         splits = {"train": data.train, "valid": data.valid, **data.tests}
-        num_rows_by_split = {name: sum(each.rows for each in some) for name, some in data.directions.items()}
+        num_rows_by_split = {
+            name: sum(each.rows for each in split_directions) for name, split_directions in data.directions.items()
+        }
         if num_rows_by_split != {name: len(split) for name, split in splits.items()}:
             raise DataError("has no valid `directions`: not one for each row", file=folder / DATASET_FILE)
     return data
@@ -246,12 +248,12 @@ def _read_weights(chunks: pa.ChunkedArray, *, lazy: bool) -> NDArray[np.float64]
     none."""
     parts = [arrow_values(chunk) for chunk in chunks.iterchunks() if len(chunk)]
     is_piecewise = lazy and all((part == part[0]).all() for part in parts)
-    found: NDArray[np.float64] = (
+    weights: NDArray[np.float64] = (
         np.array([part[0] for part in parts]) if is_piecewise else np.concatenate(parts or [np.empty(0)])
     )
-    if not (np.isfinite(found) & (found > 0)).all():
+    if not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError("there are weights that are not positive")
-    return piecewise_constant([len(part) for part in parts], found.tolist()) if is_piecewise else found
+    return piecewise_constant([len(part) for part in parts], weights.tolist()) if is_piecewise else weights
 
 
 def _read_column(chunks: pa.ChunkedArray, mapped_values: Ids, base_address: int, *, lazy: bool) -> TokenIdColumn:

@@ -26,15 +26,15 @@ def count_unseen_labels(split: Split, target: Tokenizer) -> Counter[str]:
 def count_unseen_labels_in_texts(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
     """Count each name in some targets that the vocabulary of names does not have."""
     assert target.label_kind is not None, "a vocabulary of names"
-    seen = Counter(name for text in texts for name in split_label_names(text, target.label_kind))
-    return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
+    counts = Counter(name for text in texts for name in split_label_names(text, target.label_kind))
+    return Counter({name: count for name, count in counts.items() if UNK_ID in target.encode(name)})
 
 
 def unseen_labels_message(counts: Counter[str], split_description: str) -> str:
     """The message on unseen names, the most frequent first."""
     first = ", ".join(f"{name[:40]!r} ({count})" for name, count in counts.most_common(MAX_LISTED_LABELS))
     num_others = len(counts) - MAX_LISTED_LABELS
-    more = f" and {format_count(num_others, 'other')}" if num_others > 0 else ""
-    are = "label of {} is" if counts.total() == 1 else "labels of {} are"
-    where = are.format(split_description)
-    return f"{counts.total():,} {where} not in the training data: {first}{more}; each counts as wrong"
+    remainder = f" and {format_count(num_others, 'other')}" if num_others > 0 else ""
+    template = "label of {} is" if counts.total() == 1 else "labels of {} are"
+    subject = template.format(split_description)
+    return f"{counts.total():,} {subject} not in the training data: {first}{remainder}; each counts as wrong"

@@ -39,21 +39,21 @@ class UnwritableCharacterCounts:
     def add(self, side: EncodedSide) -> None:
         """Count the references of a chunk."""
         ids = np.split(side.ids, np.cumsum(side.lengths)[:-1]) if side.texts else []
-        for text, written in zip(side.texts, self.tokenizer.decode_batch([each.tolist() for each in ids]), strict=True):
-            if text != written and (wanted := _remove_spaces(text)) != (found := _remove_spaces(written)):
+        for text, decoded in zip(side.texts, self.tokenizer.decode_batch([each.tolist() for each in ids]), strict=True):
+            if text != decoded and (expected := _remove_spaces(text)) != (actual := _remove_spaces(decoded)):
                 normalized = self.tokenizer.normalize(text)
-                self._add_segment(wanted, _remove_spaces(normalized), found)
+                self._add_segment(expected, _remove_spaces(normalized), actual)
                 if self.tokenizer.is_word_level:
-                    self.words += Counter(normalized.split()) - Counter(written.split())
+                    self.words += Counter(normalized.split()) - Counter(decoded.split())
 
     def _add_segment(self, text: str, normalized: str, decoded: str) -> None:
         self.touched += 1
         self.changed += text != normalized
         self.unknown += normalized != decoded
         self.characters += Counter(text) - Counter(normalized)
-        lost = Counter(normalized) - Counter(decoded)
+        missing = Counter(normalized) - Counter(decoded)
         self.characters += Counter(
-            {each: count for each, count in lost.items() if each not in self._writable_characters}
+            {character: count for character, count in missing.items() if character not in self._writable_characters}
         )
 
     @cached_property

@@ -38,24 +38,24 @@ TOKENIZER_FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", 
 def find_tokenizer_source(config: TokenizerConfig) -> TokenizerSource:
     """The tokenizer that `config.file` names. Raises DataError if there is none, or none that is known."""
     assert config.file is not None
-    place = Path(config.file)
-    folder, name = _locate_file(place)
+    path = Path(config.file)
+    folder, name = _locate_file(path)
     try:
         data = (
             folder.read(name)
-            if place.is_dir()
-            else read_bounded_file(place, max_bytes=MAX_TOKENIZER_FILE_BYTES, follow_symlinks=True)
+            if path.is_dir()
+            else read_bounded_file(path, max_bytes=MAX_TOKENIZER_FILE_BYTES, follow_symlinks=True)
         )
     except FileNotFoundError:
-        raise DataError("no such file", file=place) from None
+        raise DataError("no such file", file=path) from None
     file = folder.folder / name
     form = _detect_tokenizer_format(data, name, file, folder)
     tokenizer_config: dict[str, Any] = {}
     companions: dict[str, Path] = {}
-    for each in TOKENIZER_FORMATS[form].companions:
-        if each != name and folder.has_file(each):
-            companions[each] = folder.locate_file(each)
-            tokenizer_config |= folder.read_document(each) if each in TOKENIZER_SETTINGS_FILES else {}
+    for companion in TOKENIZER_FORMATS[form].companions:
+        if companion != name and folder.has_file(companion):
+            companions[companion] = folder.locate_file(companion)
+            tokenizer_config |= folder.read_document(companion) if companion in TOKENIZER_SETTINGS_FILES else {}
     if config.codes_vocabulary is not None:
         companions["codes_vocabulary"] = Path(config.codes_vocabulary)
     return TokenizerSource(file, data, form, tokenizer_config, companions)
@@ -64,19 +64,23 @@ def find_tokenizer_source(config: TokenizerConfig) -> TokenizerSource:
 def _locate_file(path: Path) -> tuple[PretrainedFolder, str]:
     """The folder and the name of the file that a file or folder stands for."""
     if not path.is_dir():
-        both = path.name == "tokenizer.json" and not path.exists()
-        if both and all((path.parent / name).exists() for name in (SOURCE, TARGET)):
+        is_pair = path.name == "tokenizer.json" and not path.exists()
+        if is_pair and all((path.parent / name).exists() for name in (SOURCE, TARGET)):
             problem = f"no such file: the tokenizers there are two, {SOURCE} and {TARGET}, and one is asked for"
             raise DataError(problem, file=path)
         return PretrainedFolder(path.parent), path.name
     folder = PretrainedFolder(path)
     names = [name for name in TOKENIZER_FILE_NAMES if folder.has_file(name)]
     if not names:
-        there = sorted(each.name for each in os.scandir(path))
-        names = [name for name in there if name.endswith(TOKENIZER_FILE_ENDINGS)]
+        file_names = sorted(each.name for each in os.scandir(path))
+        names = [name for name in file_names if name.endswith(TOKENIZER_FILE_ENDINGS)]
         if len(names) != 1:
-            found = f"several: name one ({format_names(names)})" if names else f"none: {format_names(there) or 'empty'}"
-            raise DataError(f"a tokenizer's file is asked for, and this folder has {found}", file=path)
+            content = (
+                f"several: name one ({format_names(names)})"
+                if names
+                else f"none: {format_names(file_names) or 'empty'}"
+            )
+            raise DataError(f"a tokenizer's file is asked for, and this folder has {content}", file=path)
     return folder, names[0]
 
 

@@ -139,8 +139,8 @@ def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[J
 
 
 def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
-    other = MERGES_FILE if source.form == VOCAB_FILE else VOCAB_FILE
-    if other not in source.companions:
+    other_file = MERGES_FILE if source.form == VOCAB_FILE else VOCAB_FILE
+    if other_file not in source.companions:
         models = sorted(each.name for each in source.file.parent.glob("*.spm"))
         if models:
             raise ValueError(f"it numbers the pieces of SentencePiece models, as Marian's: give {' or '.join(models)}")
@@ -149,12 +149,14 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
                 "it numbers words or pieces, as Sockeye's and Nematus's vocabularies, and does not say how texts are "
                 "cut: give the codes or the .model that cut them"
             )
-        raise ValueError(f"it is one of the two files {VOCAB_FILE} and {MERGES_FILE}: put {other} beside it")
+        raise ValueError(f"it is one of the two files {VOCAB_FILE} and {MERGES_FILE}: put {other_file} beside it")
     data = read_bounded_file(
-        source.companions[other], displayed_path=source.file.parent / other, max_bytes=MAX_TOKENIZER_FILE_BYTES
+        source.companions[other_file],
+        displayed_path=source.file.parent / other_file,
+        max_bytes=MAX_TOKENIZER_FILE_BYTES,
     )
     vocab = source.document if source.form == VOCAB_FILE else parse_json(data)
-    lines = source.lines if source.form == MERGES_FILE else decode_lines(data, source.file.parent / other)
+    lines = source.lines if source.form == MERGES_FILE else decode_lines(data, source.file.parent / other_file)
     if not is_vocabulary(vocab):
         raise ValueError(f"{VOCAB_FILE} has not a number for each piece")
     tokenizer_config = _read_checked_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
@@ -163,8 +165,11 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
             f"it has {len(vocab):,} pieces, as {name} has, which cuts texts by another pattern than GPT-2: load it "
             "with transformers, save it, and give the tokenizer.json that this writes"
         )
-    if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_level_alphabet(), " "}:
-        raise ValueError(f"{MERGES_FILE} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
+    if characters := {*"".join(line for line in lines if not line.startswith("#version"))} - {
+        *byte_level_alphabet(),
+        " ",
+    }:
+        raise ValueError(f"{MERGES_FILE} has {min(characters)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
         raise ValueError(
             f"{MERGES_FILE} ends words with {END}, as those of CLIP and of the first GPT do: load it with "
@@ -187,11 +192,11 @@ def _read_checked_settings(source: TokenizerSource, classes: Sequence[str], size
     name = str(tokenizer_config.get("tokenizer_class") or classes[0]).removesuffix("Fast")
     numbers = source.tokenizer_config.get("added_tokens_decoder") or {}
     is_larger = not all(str(number).isdecimal() and int(number) < size for number in numbers)
-    adds = "added_tokens.json" in source.companions or is_larger
-    if name not in classes or adds:
-        what = "has added tokens" if adds else f"is of the class {name:.80}"
+    has_added_tokens = "added_tokens.json" in source.companions or is_larger
+    if name not in classes or has_added_tokens:
+        reason = "has added tokens" if has_added_tokens else f"is of the class {name:.80}"
         raise ValueError(
-            f"the vocabulary {what}: load it with transformers, save it, and give the tokenizer.json that this writes"
+            f"the vocabulary {reason}: load it with transformers, save it, and give the tokenizer.json that this writes"
         )
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space", "do_basic_tokenize"):
         if not isinstance(tokenizer_config.get(key), bool | None):

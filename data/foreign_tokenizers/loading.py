@@ -40,8 +40,8 @@ def load_foreign_tokenizer(config: TokenizerConfig) -> ForeignTokenizer:
     """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
     source = find_tokenizer_source(config)
     if source.is_code_point_tokenizer:
-        if given := [key for key in FOREIGN_KEYS if getattr(config, key) is not None]:
-            raise DataError(f"has every character of Unicode: remove tokenizer.{given[0]}", file=source.file)
+        if useless_keys := [key for key in FOREIGN_KEYS if getattr(config, key) is not None]:
+            raise DataError(f"has every character of Unicode: remove tokenizer.{useless_keys[0]}", file=source.file)
         return ForeignTokenizer(code_points.load_tokenizer(source.file), "a tokenizer of code points", {})
     try:
         return _renumber_vocabulary(source, config)
@@ -55,7 +55,7 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
             raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}. Remove the key")
-    document, unnumbered = form.read_tokenizer(source, config)
+    document, pieces_without_id = form.read_tokenizer(source, config)
     document = add_model_type(document)
     tokens_by_role = {
         role: token for role, key in CONTROL_TOKEN_FIELDS.items() if (token := getattr(config, key)) is not None
@@ -74,10 +74,10 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
         raise ValueError(f"it has {len(pieces):,} pieces, and ids up to {size - 1:,}")
     roles = find_role_ids(document, _control_tokens(source), tokens_by_role)
     renumbered = renumber(document, roles, size)
-    made = renumbered.document
-    if unnumbered is not None:
-        made = append_pieces_read_as_unk(made, *unnumbered)
-    text = json.dumps(made, ensure_ascii=False, indent=2)
+    renumbered_document = renumbered.document
+    if pieces_without_id is not None:
+        renumbered_document = append_pieces_read_as_unk(renumbered_document, *pieces_without_id)
+    text = json.dumps(renumbered_document, ensure_ascii=False, indent=2)
     if (size := len(text.encode())) > MAX_TOKENIZER_FILE_BYTES:
         raise ValueError(
             f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_TOKENIZER_FILE_BYTES:,} at most"
@@ -87,8 +87,10 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     if form.has_ids(config):
         rows = [None if new in unmapped else old for new, old in enumerate(renumbered.rows)]
         tokenizer = tokenizer.with_original_ids(rows)
-    kept = {role: pieces[renumbered.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped}
-    return ForeignTokenizer(tokenizer, form.name, kept)
+    control_tokens = {
+        role: pieces[renumbered.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped
+    }
+    return ForeignTokenizer(tokenizer, form.name, control_tokens)
 
 
 def _control_tokens(source: TokenizerSource) -> dict[str, str]:
@@ -96,11 +98,11 @@ def _control_tokens(source: TokenizerSource) -> dict[str, str]:
     tokens_by_key: dict[str, str] = {}
     for key in (key for keys in KEYS_BY_ROLE.values() for key in keys):
         value = source.tokenizer_config.get(key)
-        spelled: Any = value.get("content") if isinstance(value, Mapping) else value
-        if spelled is not None and not (isinstance(spelled, str) and spelled):
+        spelling: Any = value.get("content") if isinstance(value, Mapping) else value
+        if spelling is not None and not (isinstance(spelling, str) and spelling):
             raise ValueError(f"{key} = {json.dumps(value, ensure_ascii=False):.60} beside it is not a token")
-        if spelled is not None:
-            tokens_by_key[key] = spelled
+        if spelling is not None:
+            tokens_by_key[key] = spelling
     return tokens_by_key
 
 
@@ -110,5 +112,7 @@ def tokenizer_files(config: TokenizerConfig) -> dict[str, Path]:
     Raises DataError if it is of no known format, or is not there.
     """
     source = find_tokenizer_source(config)
-    named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.companions.items()}
-    return {"file": source.file, **named}
+    companions = {
+        name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.companions.items()
+    }
+    return {"file": source.file, **companions}

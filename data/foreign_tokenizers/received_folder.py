@@ -41,9 +41,9 @@ class PretrainedFolder:
         Raises:
             DataError: it lies elsewhere, is no regular file, or a link to nothing.
         """
-        shown = self.folder / str(referring_file or name)
+        displayed_path = self.folder / str(referring_file or name)
         try:
-            path = resolve_path_inside(self.folder, name, file=shown, roots=self._roots)
+            path = resolve_path_inside(self.folder, name, file=displayed_path, roots=self._roots)
         except DataError:
             if referring_file is not None:
                 raise
@@ -51,15 +51,15 @@ class PretrainedFolder:
                 "is a link out of its folder, and tfm reads no file from elsewhere: put the file itself here",
                 file=self.folder / str(name),
             ) from None
-        place = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(path))
         try:
-            open_regular_file(place, displayed_path=path).close()
+            open_regular_file(target, displayed_path=path).close()
         except OSError as error:
             if error.errno not in MISSING_FILE_ERRNOS:
                 raise
             problem = "is a link to nothing" if os.path.islink(path) else f"there is no file {str(name)!r:.80}"
             raise DataError(problem, file=self.folder) from None
-        return place
+        return target
 
     def read(self, name: str) -> bytes:
         """The content of a file. Raises DataError as `locate_file` does, or if it is too large."""

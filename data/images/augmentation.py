@@ -45,15 +45,15 @@ class Augmentation:
         num, height, width, channels = pixels.shape
         draws = draw_uniform(seed, step, np.asarray(rows, np.int64))
         share = self.crop + (1 - self.crop) * draws[:, 0]
-        from_row = self._source_indices(height, share, draws[:, 1], draws[:, 2])
-        from_column = self._source_indices(width, share, draws[:, 3], draws[:, 4])
+        row_indices = self._source_indices(height, share, draws[:, 1], draws[:, 2])
+        column_indices = self._source_indices(width, share, draws[:, 3], draws[:, 4])
         if self.flip:
-            from_column = np.where(draws[:, 5:] < 0.5, from_column[:, ::-1], from_column)
-        rows_of_pixels = np.arange(num)[:, None] * height + from_row
-        places = rows_of_pixels[:, :, None] * width + from_column[:, None, :]
+            column_indices = np.where(draws[:, 5:] < 0.5, column_indices[:, ::-1], column_indices)
+        rows_of_pixels = np.arange(num)[:, None] * height + row_indices
+        indices = rows_of_pixels[:, :, None] * width + column_indices[:, None, :]
         # the bytes of a pixel as one item: to look up whole pixels is several times as fast
-        whole = np.ascontiguousarray(pixels).reshape(-1, channels).view(f"V{channels}")[:, 0]
-        varied: Pixels = whole.take(places.reshape(-1)).view(np.uint8).reshape(pixels.shape)
+        flat_pixels = np.ascontiguousarray(pixels).reshape(-1, channels).view(f"V{channels}")[:, 0]
+        varied: Pixels = flat_pixels.take(indices.reshape(-1)).view(np.uint8).reshape(pixels.shape)
         return varied
 
     def _source_indices(
@@ -72,10 +72,10 @@ class Augmentation:
             shift_draws: (B,), random numbers that decide the shift.
         """
         begin = window_position * (size - window_share * size)
-        kept = begin[:, None] + (np.arange(size) + 0.5) * window_share[:, None]
+        positions = begin[:, None] + (np.arange(size) + 0.5) * window_share[:, None]
         shifts = np.floor(shift_draws * (2 * self.shift + 1)).astype(np.int64) - self.shift
-        places: Ints = (np.floor(kept).astype(np.int64) + shifts[:, None]).clip(0, size - 1)
-        return places
+        indices: Ints = (np.floor(positions).astype(np.int64) + shifts[:, None]).clip(0, size - 1)
+        return indices
 
 
 def draw_uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
@@ -90,7 +90,7 @@ def draw_uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
         (rows, DRAWS_PER_IMAGE) numbers.
     """
     state = np.full((len(rows), DRAWS_PER_IMAGE), seed % 2**64, np.uint64)
-    of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(DRAWS_PER_IMAGE, dtype=np.uint64)
-    for number in (np.uint64(step), of_row, of_place):
+    row_numbers, draw_numbers = rows.astype(np.uint64)[:, None], np.arange(DRAWS_PER_IMAGE, dtype=np.uint64)
+    for number in (np.uint64(step), row_numbers, draw_numbers):
         state = splitmix64(splitmix64(state) + number)
     return hashes_to_uniform(splitmix64(state))

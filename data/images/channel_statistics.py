@@ -54,8 +54,8 @@ class ChannelStatistics:
 
         The difference is of whole numbers, so that nothing cancels; 0 where all values are the same.
         """
-        both = zip(self.sums, self.squares, strict=True)
-        return tuple(sqrt((square * self.count - total**2) / self.count**2) for total, square in both)
+        sums_and_squares = zip(self.sums, self.squares, strict=True)
+        return tuple(sqrt((square * self.count - total**2) / self.count**2) for total, square in sums_and_squares)
 
 
 def _add_elementwise(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:

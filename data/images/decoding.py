@@ -95,7 +95,7 @@ def decode_image(content: Path | bytes | Pixels, name: str, shape: ImageSize) ->
     Raises:
         DataError: the image is refused.
     """
-    with _errors_as_data_error(name) as warned:
+    with _errors_as_data_error(name) as caught_warnings:
         if isinstance(content, np.ndarray):
             return _fit_to_shape(Image.fromarray(content), shape, [])
         stream = io.BytesIO(_read_bytes(content, name))
@@ -103,7 +103,9 @@ def decode_image(content: Path | bytes | Pixels, name: str, shape: ImageSize) ->
             conversions = _check_header(image, name)
             plain = _to_plain_mode(image, name, conversions)
             # Pillow warns of what it mends, such as damaged EXIF.
-            conversions += [f"Pillow: {escape_unprintable(str(each.message).strip()):.100}" for each in warned[:1]]
+            conversions += [
+                f"Pillow: {escape_unprintable(str(each.message).strip()):.100}" for each in caught_warnings[:1]
+            ]
             return _fit_to_shape(plain, shape, conversions)
 
 
@@ -126,10 +128,10 @@ def _read_bytes(content: Path | bytes, name: str) -> bytes:
 def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
     """Turn every error of a decoder into a DataError while the body runs, and collect its warnings in the list."""
     try:
-        with warnings.catch_warnings(record=True) as warned:
+        with warnings.catch_warnings(record=True) as caught_warnings:
             warnings.simplefilter("always")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            yield warned
+            yield caught_warnings
     except DataError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):

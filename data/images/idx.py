@@ -38,8 +38,8 @@ def read_idx(images: Path, labels: Path, classes: Sequence[str] = ()) -> Iterato
         )
     if not 0 < height * width <= MAX_PIXELS:
         raise DataError(f"its images are of {height} x {width} pixels", file=images)
-    of_images, of_labels = _read_items(images, 3, count, height * width), _read_items(labels, 1, count, 1)
-    for number, (values, label) in enumerate(zip(of_images, of_labels, strict=True), 1):
+    image_items, label_items = _read_items(images, 3, count, height * width), _read_items(labels, 1, count, 1)
+    for number, (values, label) in enumerate(zip(image_items, label_items, strict=True), 1):
         if classes and label[0] >= len(classes):
             names = format_count(len(classes), "name")
             problem = f"label {number} is {label[0]}, but `classes` has {names}, counted from 0"
@@ -58,8 +58,8 @@ def _read_dimensions(path: Path, expected: int) -> tuple[int, ...]:
     if head[2] != UNSIGNED_BYTE_TYPE:
         raise DataError(f"holds items of type {head[2]:#04x}; only bytes (0x08) are images or labels", file=path)
     if head[3] != expected:
-        what = "images (3 dimensions)" if expected == 3 else "labels (1 dimension)"
-        raise DataError(f"has {format_count(head[3], 'dimension')}, so it does not hold {what}", file=path)
+        content = "images (3 dimensions)" if expected == 3 else "labels (1 dimension)"
+        raise DataError(f"has {format_count(head[3], 'dimension')}, so it does not hold {content}", file=path)
     if len(head) < 4 + 4 * expected:
         raise DataError("ends within its header", file=path)
     return struct.unpack(f">{expected}I", head[4:])
@@ -67,11 +67,11 @@ def _read_dimensions(path: Path, expected: int) -> tuple[int, ...]:
 
 def _read_items(path: Path, dimensions: int, count: int, size: int) -> Iterator[bytes]:
     """The items of a file, each of `size` bytes; no more is held in memory than READ_BLOCK_BYTES, or one item."""
-    at_once = max(1, READ_BLOCK_BYTES // size)
+    num_block_items = max(1, READ_BLOCK_BYTES // size)
     with open_maybe_compressed(path) as file:
         file.read(4 + 4 * dimensions)
-        for begin in range(0, count, at_once):
-            num_bytes = min(at_once, count - begin) * size
+        for begin in range(0, count, num_block_items):
+            num_bytes = min(num_block_items, count - begin) * size
             block = file.read(num_bytes)
             if len(block) < num_bytes:
                 num_read = begin + len(block) // size

@@ -55,20 +55,20 @@ def read_image_column(
         else:
             features = opened_split.features
         _check_columns(features, image, columns, path)
-        named = {**huggingface.class_names_of_split(opened_split), **feature_class_names(features.to_dict())}
-        named |= dict.fromkeys(columns, classes) if classes else {}
+        names_by_column = {**huggingface.class_names_of_split(opened_split), **feature_class_names(features.to_dict())}
+        names_by_column |= dict.fromkeys(columns, classes) if classes else {}
         number = 0
         for table in chain([head], tables):
             for row in _records_of_table(table.select(columns_to_read)):
                 number += 1
                 name = f"{path}, row {number}"
-                of_texts = next((each for each in columns if holds_text(row[each])), None) if classes else None
-                if of_texts is not None:
-                    raise DataError(f"row {number}: {unused_names_problem(of_texts)}", file=path)
+                text_column = next((each for each in columns if holds_text(row[each])), None) if classes else None
+                if text_column is not None:
+                    raise DataError(f"row {number}: {unused_names_problem(text_column)}", file=path)
                 texts = [
                     text
                     for each in columns
-                    for text in _cell_texts_or_class_names(row[each], each, named.get(each), path, number)
+                    for text in _cell_texts_or_class_names(row[each], each, names_by_column.get(each), path, number)
                 ]
                 content = _image_content(row[image], name, Path(path))
                 yield CaptionedImage(name, content, tuple(texts), f"row {number}")
@@ -79,8 +79,8 @@ def _read_tables(split: huggingface.OpenedSplit, columns_to_read: Sequence[str],
     if not isinstance(split, DataFiles):
         yield split.data.schema.empty_table()
         # Not decoded by `datasets`: that would believe every file.
-        chosen = split.select_columns([each for each in columns_to_read if each in split.column_names])
-        yield from chosen.with_format("arrow").iter(batch_size=IMAGES_PER_BATCH)
+        dataset = split.select_columns([each for each in columns_to_read if each in split.column_names])
+        yield from dataset.with_format("arrow").iter(batch_size=IMAGES_PER_BATCH)
         return
     if split.kind not in ("parquet", "arrow"):
         raise DataError(f"its {split.kind} files hold no images; Parquet and Arrow files may", file=path)
@@ -114,8 +114,8 @@ def _holds_image_files(feature: Any) -> bool:
 def _records_of_table(table: pa.Table) -> Iterator[dict[str, Any]]:
     """The rows of a table one by one, so that no more than one image is copied."""
     table.validate(full=True)
-    for place in range(len(table)):
-        yield table.slice(place, 1).to_pylist()[0]
+    for index in range(len(table)):
+        yield table.slice(index, 1).to_pylist()[0]
 
 
 def _image_content(cell: Any, name: str, folder: Path) -> Path | bytes:
@@ -126,23 +126,23 @@ def _image_content(cell: Any, name: str, folder: Path) -> Path | bytes:
         raise DataError("has no image", file=name)
     if cell["bytes"] is not None:
         return bytes(cell["bytes"])
-    place = str(cell["path"])
-    if "://" in place:
-        raise DataError(f"its image is not on this machine: {format_names([place])}", file=name)
+    path = str(cell["path"])
+    if "://" in path:
+        raise DataError(f"its image is not on this machine: {format_names([path])}", file=name)
     if not folder.exists():  # by name: a download, kept where Hugging Face's libraries keep them
         import datasets
 
         folder = Path(datasets.config.HF_CACHE_HOME)
-    if os.path.isabs(place) and "\0" not in place:
-        place = os.path.relpath(os.path.realpath(place), os.path.realpath(folder))
-    return resolve_path_inside(folder, place, file=Path(name))
+    if os.path.isabs(path) and "\0" not in path:
+        path = os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
+    return resolve_path_inside(folder, path, file=Path(name))
 
 
 def _cell_texts_or_class_names(value: Any, column: str, names: Sequence[str] | None, path: str, row: int) -> list[str]:
     """The texts of a cell; an integer is the name of a class."""
-    found = value if isinstance(value, list) else [value]
+    values = value if isinstance(value, list) else [value]
     texts = []
-    for text in found:
+    for text in values:
         if text is None and names:
             raise DataError(f"row {row}: column {column!r} is empty, so the row has no class", file=path)
         if isinstance(text, int):

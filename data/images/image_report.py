@@ -51,8 +51,8 @@ class ImageReport:
         return {
             "stored": stored,
             "conversions": [
-                {"what": what, "images": count, "first": self.first_converted[what]}
-                for what, count in self.conversions.most_common()
+                {"what": conversion, "images": count, "first": self.first_converted[conversion]}
+                for conversion, count in self.conversions.most_common()
             ],
             "refused": {"images": self.num_refused, "captions": self.num_captions, "first": self.refused},
             "left_out": {"files": self.num_left_out, "first": self.left_out},

@@ -54,12 +54,12 @@ def read_imagefolder(
     images = (
         _read_tables(folder, tables, columns, read_table, classes) if tables else _read_folders(folder, files, columns)
     )
-    used = {*tables, *(image.content for image in images)}
-    left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
+    used_files = {*tables, *(image.content for image in images)}
+    other_files = [file.relative_to(folder).as_posix() for file in files if file not in used_files]
     if not images:
         problem = "its tables name no image" if tables else f"holds no image ({', '.join(IMAGE_EXTENSIONS)})"
         raise DataError(problem, file=folder)
-    return images, left_out
+    return images, other_files
 
 
 def list_files(folder: Path) -> list[tuple[str, Path]]:
@@ -82,8 +82,8 @@ def _check_link_stays_inside(folder: Path, name: str) -> None:
     try:
         resolve_inside_folder(folder, name, folder)
     except DataError:
-        where = format_names([os.path.realpath(folder / name)])
-        problem = f"is a link out of {folder}, to {where}: put the file in its place, or remove the link"
+        target = format_names([os.path.realpath(folder / name)])
+        problem = f"is a link out of {folder}, to {target}: put the file in its place, or remove the link"
         raise DataError(problem, file=folder / name) from None
 
 
@@ -93,8 +93,8 @@ def _visible_files(folder: Path) -> Iterator[Path]:
         if _is_hidden(file.relative_to(folder)):
             continue
         if file.is_symlink() and not file.is_file():
-            where = "a folder, which is not read" if file.is_dir() else "nothing"
-            raise DataError(f"is a link to {where}: put what it stands for in its place, or remove it", file=file)
+            target = "a folder, which is not read" if file.is_dir() else "nothing"
+            raise DataError(f"is a link to {target}: put what it stands for in its place, or remove it", file=file)
         if file.is_file():
             yield file
 
@@ -110,8 +110,8 @@ def _read_tables(
         raise DataError("say which of its columns hold the captions, or the label", file=tables[0])
     table_by_folder: dict[Path, Path] = {}
     for table in tables:
-        if (other := table_by_folder.setdefault(table.parent, table)) != table:
-            raise DataError(f"there is {other.name} beside it: keep one of the two", file=table)
+        if (first_table := table_by_folder.setdefault(table.parent, table)) != table:
+            raise DataError(f"there is {first_table.name} beside it: keep one of the two", file=table)
     if classes and (csv := next((table for table in tables if table.suffix == ".csv"), None)):
         raise DataError("its labels are texts, not integers: write their names into it, and remove `classes`", file=csv)
     captions: dict[Path, list[str]] = {}
@@ -123,14 +123,14 @@ def _read_tables(
 
 def _table_as_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -> CorpusConfig:
     """A table as a corpus of texts: the sources are file names, the targets captions."""
-    first, *more = columns
+    first, *references = columns
     kind = table.suffix.removeprefix(".")
     settings = {
         "format": kind,
         "path": str(table),
         "source": FILE_NAME_COLUMN,
         "target": first,
-        "references": tuple(more) or None,
+        "references": tuple(references) or None,
         "classes": tuple(classes),
     }
     return CorpusConfig.model_validate({**settings, "lists": None if kind == "csv" else "references"})
@@ -138,15 +138,15 @@ def _table_as_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]
 
 def _image_path(folder: Path, table: Path, row_number: int, name: str) -> Path:
     """The image file that a row names; it lies in the folder of all images, also after links are followed."""
-    place = PurePosixPath(name)
-    if not name or "\0" in name or place.is_absolute() or ".." in place.parts:
+    path = PurePosixPath(name)
+    if not name or "\0" in name or path.is_absolute() or ".." in path.parts:
         raise DataError(
             f"row {row_number}: {FILE_NAME_COLUMN} must be a path below the table: {format_names([name])!r}", file=table
         )
-    if _is_hidden(place):
+    if _is_hidden(path):
         problem = f"row {row_number}: {format_names([name])} is hidden by a name that begins with a dot: rename it"
         raise DataError(problem, file=table)
-    file = table.parent / place
+    file = table.parent / path
     try:
         if not file.is_file():
             raise DataError(
@@ -161,10 +161,17 @@ def _image_path(folder: Path, table: Path, row_number: int, name: str) -> Path:
 def _similar_name_advice(table: Path, name: str) -> str:
     """The file whose name differs in case or Unicode form alone, which other systems take for the same, as words."""
     for file in table.parent.rglob("*"):
-        other = file.relative_to(table.parent).as_posix()
-        if normalize("NFC", other).casefold() == normalize("NFC", name).casefold():
-            how = "in case" if normalize("NFC", other) != normalize("NFC", name) else "in its Unicode form, NFC or NFD,"
-            return f"; {format_names([other])} differs {how} alone: write {FILE_NAME_COLUMN} as the file is called"
+        similar_name = file.relative_to(table.parent).as_posix()
+        if normalize("NFC", similar_name).casefold() == normalize("NFC", name).casefold():
+            difference = (
+                "in case"
+                if normalize("NFC", similar_name) != normalize("NFC", name)
+                else "in its Unicode form, NFC or NFD,"
+            )
+            return (
+                f"; {format_names([similar_name])} differs {difference} alone: "
+                f"write {FILE_NAME_COLUMN} as the file is called"
+            )
     return ""
 
 

@@ -64,12 +64,12 @@ class ImageTransform:
 
 def read_image_transform(folder: Path, displayed_path: Path | None = None) -> ImageTransform:
     """Read the file that `ImageTransform.write` wrote into a folder. Raises DataError if it is something else."""
-    place = (displayed_path or folder) / IMAGES_FILE
-    about = read_json(folder / IMAGES_FILE, displayed_path=place)
+    path = (displayed_path or folder) / IMAGES_FILE
+    document = read_json(folder / IMAGES_FILE, displayed_path=path)
     try:
-        return image_transform_from_json(about)
+        return image_transform_from_json(document)
     except (ValueError, ArithmeticError) as error:
-        raise DataError(f"is not made by tfm ({error}): make the dataset again", file=place) from error
+        raise DataError(f"is not made by tfm ({error}): make the dataset again", file=path) from error
 
 
 def image_transform_from_json(document: Mapping[str, Any]) -> ImageTransform:
@@ -98,10 +98,10 @@ def _read_integers(document: Mapping[str, Any], name: str, channels: int) -> tup
 
 def _are_consistent(statistics: ChannelStatistics) -> bool:
     """Whether some bytes have these sums: sum^2 <= count * squares, and squares <= 255 sum (Cauchy-Schwarz)."""
-    both = zip(statistics.sums, statistics.squares, strict=True)
+    sums_and_squares = zip(statistics.sums, statistics.squares, strict=True)
     return all(
         0 <= total <= 255 * statistics.count
         and total**2 <= statistics.count * square
         and total <= square <= 255 * total
-        for total, square in both
+        for total, square in sums_and_squares
     )

@@ -69,19 +69,19 @@ class ImageWriter:
         """
         for image in images:
             try:
-                decoded = decode_image(image.content, image.title if drop_invalid else image.name, self.shape)
+                decoded_image = decode_image(image.content, image.title if drop_invalid else image.name, self.shape)
             except DataError as error:
                 if not drop_invalid:
                     raise
                 self.report.add_rejected(str(error), len(image.captions))
                 continue
-            if decoded.conversions:
-                self._converted[id(decoded.pixels)] = image.title, decoded.conversions
+            if decoded_image.conversions:
+                self._converted[id(decoded_image.pixels)] = image.title, decoded_image.conversions
             else:
-                self._converted.pop(id(decoded.pixels), None)  # of an image that was dropped
+                self._converted.pop(id(decoded_image.pixels), None)  # of an image that was dropped
             if not drop_invalid:
-                self._keys[id(decoded.pixels)] = image.content_hash
-            yield image, decoded.pixels
+                self._keys[id(decoded_image.pixels)] = image.content_hash
+            yield image, decoded_image.pixels
 
     @property
     def content_hash(self) -> str | None:
@@ -181,17 +181,17 @@ def load_images(folder: Path) -> ImageStore:
             raise ValueError(f"{ROWS_FILE} does not hold the numbers of images")
         if pixels[..., 0].size != preparation.statistics.count or type(metadata["images"]) is not int:
             raise ValueError("its sums are of other pixels")
-        contents = metadata.get("contents")  # formerly it was not there
-        known = contents if isinstance(contents, str) else None
-        return ImageStore(pixels, rows, preparation.statistics, metadata["report"], known)
+        contents = metadata.get("contents")  # older datasets have none
+        contents_fingerprint = contents if isinstance(contents, str) else None
+        return ImageStore(pixels, rows, preparation.statistics, metadata["report"], contents_fingerprint)
     except (ValueError, OSError, EOFError, KeyError, MemoryError) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not made by tfm ({reason:.200}): make the dataset again", file=folder) from error
 
 
 def _write_header(stream: BufferedWriter, shape: ImageSize, count: int) -> int:
-    about = {"descr": "|u1", "fortran_order": False, "shape": (count, shape.height, shape.width, shape.channels)}
-    np.lib.format.write_array_header_1_0(stream, about)
+    header = {"descr": "|u1", "fortran_order": False, "shape": (count, shape.height, shape.width, shape.channels)}
+    np.lib.format.write_array_header_1_0(stream, header)
     return stream.tell()
 
 

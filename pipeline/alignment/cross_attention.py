@@ -59,14 +59,20 @@ def cross_attentions(
     lengths = [np.array([len(ids) + 1 for ids in side], np.int64) for side in (sources, targets)]
     batches = length_sorted_batches(*lengths, budget=MAX_BATCH_TOKENS)
     if loaded.config.architecture == "recurrent":  # the steps of a shorter target end earlier: equal lengths together
-        batches = [some[lengths[1][some] == size] for some in batches for size in np.unique(lengths[1][some])]
+        batches = [
+            batch_rows[lengths[1][batch_rows] == size]
+            for batch_rows in batches
+            for size in np.unique(lengths[1][batch_rows])
+        ]
     for rows in batches:
         batch = pair_batch_from_ids([sources[row] for row in rows], [targets[row] for row in rows]).to(device)
         layouts = [Layout.from_lengths(each, device) for each in (batch.source_lengths, batch.target_lengths)]
         with torch.inference_mode(), record_attentions(loaded.model) as recorder:
             loaded.model(batch.source, layouts[0], batch.target_in, layouts[1])
-            kept = recorder.pop_weights()
-        layers = [weights.double().cpu().numpy() for name, weights in kept.items() if kind_of(name) == "cross"]
+            weights_by_layer = recorder.pop_weights()
+        layers = [
+            weights.double().cpu().numpy() for name, weights in weights_by_layer.items() if kind_of(name) == "cross"
+        ]
         for number, row in enumerate(rows):
-            used = len(targets[row]) + 1, len(sources[row])
-            yield int(row), [each[number, :, : used[0], : used[1]] for each in layers]
+            shape = len(targets[row]) + 1, len(sources[row])
+            yield int(row), [each[number, :, : shape[0], : shape[1]] for each in layers]

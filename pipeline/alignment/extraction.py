@@ -161,7 +161,7 @@ class WordAligner:
             self.truncated_lines.update(line for line, length in lengths if length > limit)
             sources, targets = ([ids[:limit] for ids in side] for side in (sources, targets))
         self._check_lengths(sources, targets, first_line)
-        found: list[list[Weights]] = [[np.zeros((0, 0)) for _ in heads] for _ in pairs]
+        attentions: list[list[Weights]] = [[np.zeros((0, 0)) for _ in heads] for _ in pairs]
         rows = [row for row in range(len(pairs)) if sources[row] and targets[row]]
         for number, layers in cross_attentions(
             self._loaded, [sources[row] for row in rows], [targets[row] for row in rows]
@@ -169,11 +169,11 @@ class WordAligner:
             row = rows[number]
             target_words = self._target_words.word_indices(targets[row], pairs[row].target)
             source_words = self._source_words.word_indices(sources[row], pairs[row].source)
-            found[row] = [
-                attention_between_words(_select_target_rows(layers[each.layer - 1], each), target_words, source_words)
-                for each in heads
+            attentions[row] = [
+                attention_between_words(_select_target_rows(layers[head.layer - 1], head), target_words, source_words)
+                for head in heads
             ]
-        return found
+        return attentions
 
     def _check_lengths(self, sources: list[list[int]], targets: list[list[int]], first_line: int) -> None:
         limit = self._loaded.model.max_length - 1
@@ -191,8 +191,8 @@ class WordAligner:
 
 def _select_target_rows(weights: Weights, head: AlignmentHead) -> Weights:
     """The attention (T, S) of the rows that ask for each piece of the target, of weights (H, T + 1, S)."""
-    chosen: Weights = weights.mean(0) if head.head is None else weights[head.head - 1]
-    return chosen[1:] if head.shifted else chosen[:-1]
+    head_weights: Weights = weights.mean(0) if head.head is None else weights[head.head - 1]
+    return head_weights[1:] if head.shifted else head_weights[:-1]
 
 
 def link_by_argmax(weights: Weights) -> Links:

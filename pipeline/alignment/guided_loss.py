@@ -55,13 +55,13 @@ class GuidedAlignmentLoss:
 
         handle = mix.register_forward_pre_hook(record_log_attention)
         try:
-            found = compute()
+            loss_sums = compute()
         finally:
             handle.remove()
         if not passes:  # a layer that a batch leaves out (model.dropout.depth)
-            return found
+            return loss_sums
         total = torch.stack([self.loss(each, batch) for each in passes]).mean()
-        return replace(found, sum=found.sum + self.config.weight * total)
+        return replace(loss_sums, sum=loss_sums.sum + self.config.weight * total)
 
     def loss(self, log_weights: Tensor, batch: PairBatch) -> Tensor:
         """Return L_a of a batch, summed.
@@ -73,9 +73,9 @@ class GuidedAlignmentLoss:
         pair, target, source = self.links.links_of_rows(batch.rows)
         shares = 1 / np.bincount(pair * log_weights.shape[1] + target)[pair * log_weights.shape[1] + target]
         device, dtype = log_weights.device, log_weights.dtype
-        places = [torch.from_numpy(each).to(device) for each in (pair, target + self.config.is_shifted, source)]
-        found: Tensor = -(log_weights[tuple(places)] * torch.from_numpy(shares).to(device, dtype)).sum()
-        return found
+        indices = [torch.from_numpy(each).to(device) for each in (pair, target + self.config.is_shifted, source)]
+        loss: Tensor = -(log_weights[tuple(indices)] * torch.from_numpy(shares).to(device, dtype)).sum()
+        return loss
 
 
 def cross_attention_of_layer(model: nn.Module, layer: int) -> Any:
@@ -102,5 +102,5 @@ def log_attention(equation: ExplicitAttention, query: Tensor, key: Tensor, mask:
     logits = equation.score(query, key)
     if (bias := add_optional_biases(None, mask.bias(query.shape[2], key.shape[2], query))) is not None:
         logits = logits + bias
-    found: Tensor = logits.log_softmax(-1)[:, head]
-    return found
+    log_weights: Tensor = logits.log_softmax(-1)[:, head]
+    return log_weights

@@ -51,21 +51,23 @@ def rank_head_agreements(
         pairs: the texts.
         heads: those of both models that are compared.
     """
-    shared, sizes = np.zeros((len(heads[0]), len(heads[1]))), [np.zeros(len(some)) for some in heads]
+    num_shared, sizes = np.zeros((len(heads[0]), len(heads[1]))), [np.zeros(len(each)) for each in heads]
     for first in range(0, len(pairs), CHUNK_PAIRS):
-        some = pairs[first : first + CHUNK_PAIRS]
-        back = backward.align(
-            [SentencePair(target, source) for source, target in some], heads[1], first + 1, truncate=True
+        chunk = pairs[first : first + CHUNK_PAIRS]
+        backward_alignments = backward.align(
+            [SentencePair(target, source) for source, target in chunk], heads[1], first + 1, truncate=True
         )
-        for links, turned in zip(forward.align(some, heads[0], first + 1, truncate=True), back, strict=True):
-            others = [reverse_links(each) for each in turned]
+        for links, reversed_links in zip(
+            forward.align(chunk, heads[0], first + 1, truncate=True), backward_alignments, strict=True
+        ):
+            backward_links = [reverse_links(each) for each in reversed_links]
             sizes[0] += [len(each) for each in links]
-            sizes[1] += [len(each) for each in others]
-            shared += [[len(each & other) for other in others] for each in links]
-    rates = 200 * shared / np.maximum(sizes[0][:, None] + sizes[1], 1)
-    found = [
+            sizes[1] += [len(each) for each in backward_links]
+            num_shared += [[len(each & other) for other in backward_links] for each in links]
+    rates = 200 * num_shared / np.maximum(sizes[0][:, None] + sizes[1], 1)
+    agreements = [
         HeadAgreement(head, other, float(rates[row, column]))
         for row, head in enumerate(heads[0])
         for column, other in enumerate(heads[1])
     ]
-    return sorted(found, key=lambda each: -each.agreement)
+    return sorted(agreements, key=lambda each: -each.agreement)

@@ -36,9 +36,9 @@ def learn_shortlist(
     order = np.lexsort((target, -counts, source))
     source, target = source[order], target[order]
     ranks = np.arange(len(source)) - np.searchsorted(source, source)
-    kept = ranks < num_linked
+    is_linked = ranks < num_linked
     table = np.full((vocab_sizes[0], num_linked), NO_PIECE, np.int32)
-    table[source[kept], ranks[kept]] = target[kept]
+    table[source[is_linked], ranks[is_linked]] = target[is_linked]
     frequent = _count_pieces(train, target_size)
     order = np.lexsort((np.arange(target_size), -frequent))[:num_frequent]
     always = np.union1d(np.arange(len(SPECIAL_TOKENS)), order[frequent[order] > 0]).astype(np.int32)
@@ -50,14 +50,14 @@ def _count_links(links: PieceLinks, train: Split, target_size: int) -> tuple[Int
     keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for first in range(0, len(links), ROWS_PER_COUNT):
         rows = np.arange(first, min(first + ROWS_PER_COUNT, len(links)))
-        places, target_places, source_places = links.links_of_rows(rows)
+        pair_indices, target_indices, source_indices = links.links_of_rows(rows)
         (source, source_lengths), (target, target_lengths) = train.source.take(rows), train.target.take(rows)
         source_starts, target_starts = (np.cumsum(each) - each for each in (source_lengths, target_lengths))
-        found = source[source_starts[places] + source_places].astype(np.int64) * target_size
-        found += target[target_starts[places] + target_places]
-        more, of_more = np.unique(found, return_counts=True)
-        keys, inverse = np.unique(np.concatenate([keys, more]), return_inverse=True)
-        counts = np.bincount(inverse, np.concatenate([counts, of_more]), len(keys)).astype(np.int64)
+        pair_keys = source[source_starts[pair_indices] + source_indices].astype(np.int64) * target_size
+        pair_keys += target[target_starts[pair_indices] + target_indices]
+        new_keys, new_counts = np.unique(pair_keys, return_counts=True)
+        keys, inverse = np.unique(np.concatenate([keys, new_keys]), return_inverse=True)
+        counts = np.bincount(inverse, np.concatenate([counts, new_counts]), len(keys)).astype(np.int64)
     return keys, counts
 
 
@@ -88,10 +88,10 @@ class ShortlistCoverage:
 def measure_coverage(shortlist: Shortlist, split: Split) -> ShortlistCoverage:
     """Measure a shortlist on pairs of texts."""
     candidates = [shortlist.candidates(split.source[row].tolist()) for row in range(len(split))]
-    known = [np.isin(split.target[row], each) for row, each in enumerate(candidates)]
-    rows, pieces = max(len(split), 1), max(sum(map(len, known)), 1)
+    is_candidate = [np.isin(split.target[row], each) for row, each in enumerate(candidates)]
+    rows, pieces = max(len(split), 1), max(sum(map(len, is_candidate)), 1)
     return ShortlistCoverage(
-        pieces=sum(int(each.sum()) for each in known) / pieces,
-        sentences=sum(bool(each.all()) for each in known) / rows,
+        pieces=sum(int(each.sum()) for each in is_candidate) / pieces,
+        sentences=sum(bool(each.all()) for each in is_candidate) / rows,
         mean_size=sum(map(len, candidates)) / rows,
     )

@@ -53,13 +53,15 @@ def parse_gold_links(line: str) -> GoldLinks:
     sure: set[Link] = set()
     possible: set[Link] = set()
     for part in line.split():
-        matched = _LINK.fullmatch(part)
-        if matched is None:
-            known = next((problem for form, problem in OTHER_FORMS.items() if form.fullmatch(line.strip())), None)
-            raise ValueError(known or f"{part[:40]!r} is no link: write 3-4, or 3p4 for a possible one")
-        link = int(matched[1]), int(matched[3])
+        match = _LINK.fullmatch(part)
+        if match is None:
+            problem_of_form = next(
+                (problem for form, problem in OTHER_FORMS.items() if form.fullmatch(line.strip())), None
+            )
+            raise ValueError(problem_of_form or f"{part[:40]!r} is no link: write 3-4, or 3p4 for a possible one")
+        link = int(match[1]), int(match[3])
         possible.add(link)
-        if matched[2] == "-":
+        if match[2] == "-":
             sure.add(link)
     return GoldLinks(frozenset(sure), frozenset(possible))
 

@@ -62,13 +62,17 @@ def link_pieces(links: Collection[Link], source_words: Sequence[int], target_wor
         source_words: the word of each piece of the source.
         target_words: the word of each piece of the target.
     """
-    by_word: dict[int, list[int]] = {}
-    for place, word in enumerate(source_words):
-        by_word.setdefault(word, []).append(place)
-    wanted: dict[int, list[int]] = {}
+    pieces_by_word: dict[int, list[int]] = {}
+    for position, word in enumerate(source_words):
+        pieces_by_word.setdefault(word, []).append(position)
+    sources_by_target: dict[int, list[int]] = {}
     for source, target in sorted(links):
-        wanted.setdefault(target, []).extend(by_word.get(source, ()))
-    return [(place, piece) for place, word in enumerate(target_words) for piece in sorted(wanted.get(word, ()))]
+        sources_by_target.setdefault(target, []).extend(pieces_by_word.get(source, ()))
+    return [
+        (position, piece)
+        for position, word in enumerate(target_words)
+        for piece in sorted(sources_by_target.get(word, ()))
+    ]
 
 
 class RowTexts:
@@ -139,12 +143,12 @@ def read_piece_links(
             targets.append([target for target, _ in pieces])
             sources.append([source for _, source in pieces])
         on_done(len(rows))
-    if (more := sum(1 for _ in lines)) > 0:
-        raise _length_error(file, len(split) + more, len(split))
-    found = PieceLinks(TokenIdColumn.from_lists(targets), TokenIdColumn.from_lists(sources), from_one)
-    if not found.num_linked_rows:
+    if (num_extra := sum(1 for _ in lines)) > 0:
+        raise _length_error(file, len(split) + num_extra, len(split))
+    piece_links = PieceLinks(TokenIdColumn.from_lists(targets), TokenIdColumn.from_lists(sources), from_one)
+    if not piece_links.num_linked_rows:
         raise DataError("has no link: align the training pairs with `tfm align MODEL DATASET`", file=file)
-    return found
+    return piece_links
 
 
 def _length_error(file: Path, actual: int, expected: int) -> DataError:

@@ -30,22 +30,22 @@ def grow_diagonally(forward: Links, backward: Links) -> Links:
         backward: links of the other direction, in the same form.
     """
     union = reverse_links(forward | backward)
-    found = set(reverse_links(forward & backward))
-    targets, sources = {target for target, _ in found}, {source for _, source in found}
-    queue = sorted(found)
+    links = set(reverse_links(forward & backward))
+    targets, sources = {target for target, _ in links}, {source for _, source in links}
+    queue = sorted(links)
     while queue:
-        later: list[Link] = []
+        next_queue: list[Link] = []
         while queue:
             point = heappop(queue)
             for down, right in NEIGHBOURS:
                 link = point[0] + down, point[1] + right
                 if link in union and (link[0] not in targets or link[1] not in sources):
-                    found.add(link)
+                    links.add(link)
                     targets.add(link[0])
                     sources.add(link[1])
-                    heappush(queue if link > point else later, link)
-        queue = later
-    return reverse_links(frozenset(found))
+                    heappush(queue if link > point else next_queue, link)
+        queue = next_queue
+    return reverse_links(frozenset(links))
 
 
 SYMMETRIZATIONS: Mapping[str, Symmetrization] = {
@@ -73,9 +73,11 @@ def align_both_ways(
         chunk_pairs: how many are read at once.
     """
     first = 1
-    while some := list(islice(pairs, chunk_pairs)):
-        turned = [SentencePair(target, source) for source, target in some]
-        there = aligners[0].align(some, heads[:1], first, truncate=True)
-        back = aligners[1].align(turned, heads[1:], first, truncate=True)
-        yield from (symmetrize(links, reverse_links(other)) for (links,), (other,) in zip(there, back, strict=True))
-        first += len(some)
+    while chunk := list(islice(pairs, chunk_pairs)):
+        reversed_pairs = [SentencePair(target, source) for source, target in chunk]
+        forward = aligners[0].align(chunk, heads[:1], first, truncate=True)
+        backward = aligners[1].align(reversed_pairs, heads[1:], first, truncate=True)
+        yield from (
+            symmetrize(links, reverse_links(other)) for (links,), (other,) in zip(forward, backward, strict=True)
+        )
+        first += len(chunk)

@@ -40,7 +40,7 @@ class PieceToWordMapper:
             ids: of the text.
             text: the text, whose words are counted.
         """
-        places, word, is_inside = [], NO_WORD, False
+        indices, word, is_inside = [], NO_WORD, False
         for number in ids:
             first = NO_WORD
             for character in self._surface(number):
@@ -50,23 +50,23 @@ class PieceToWordMapper:
                 word += not is_inside
                 is_inside = True
                 first = word if first == NO_WORD else first
-            places.append(NO_WORD if number in self._languages else max(first, word if is_inside else first))
+            indices.append(NO_WORD if number in self._languages else max(first, word if is_inside else first))
         count = len(text.split())
-        return places if word + 1 == count else self._word_indices_by_decoding(ids, count)
+        return indices if word + 1 == count else self._word_indices_by_decoding(ids, count)
 
     def _surface(self, token_id: int) -> str:
-        found = self._surfaces.get(token_id)
-        if found is None:
+        surface = self._surfaces.get(token_id)
+        if surface is None:
             special = token_id < len(SPECIAL_TOKENS) or token_id in self._languages
-            found = "" if special else self._tokenizer.surface(token_id)
-            found = self._unknown if token_id == UNK_ID else found
-            self._surfaces[token_id] = found
-        return found
+            surface = "" if special else self._tokenizer.surface(token_id)
+            surface = self._unknown if token_id == UNK_ID else surface
+            self._surfaces[token_id] = surface
+        return surface
 
     def _word_indices_by_decoding(self, ids: Sequence[int], count: int) -> list[int]:
         """The same for a tokenizer that joins pieces in other ways, by decoding each beginning of the text."""
-        decoded = (self._tokenizer.decode(ids[: place + 1]) for place in range(len(ids)))
-        return [min(len(each.split()), count) - 1 for each in decoded]
+        texts = (self._tokenizer.decode(ids[: position + 1]) for position in range(len(ids)))
+        return [min(len(each.split()), count) - 1 for each in texts]
 
 
 def alignment_weights(layers: Sequence[Weights], guided: GuidedAlignmentConfig | None) -> Weights:
@@ -80,8 +80,8 @@ def alignment_weights(layers: Sequence[Weights], guided: GuidedAlignmentConfig |
     if guided is None:
         mean: Weights = np.mean([layer.mean(0) for layer in layers], axis=0)
         return mean[:-1]
-    chosen: Weights = layers[guided.choose_layer(len(layers)) - 1][guided.head - 1]
-    return chosen[1:] if guided.is_shifted else chosen[:-1]
+    head_weights: Weights = layers[guided.choose_layer(len(layers)) - 1][guided.head - 1]
+    return head_weights[1:] if guided.is_shifted else head_weights[:-1]
 
 
 def attention_between_words(weights: Weights, target_words: Sequence[int], source_words: Sequence[int]) -> Weights:
@@ -92,11 +92,11 @@ def attention_between_words(weights: Weights, target_words: Sequence[int], sourc
         target_words: (T,) the word of each piece.
         source_words: (S,) the word of each piece.
     """
-    to_words = _piece_word_matrix(source_words)
-    from_words = _piece_word_matrix(target_words)
-    from_words = from_words / np.maximum(from_words.sum(0), 1)
-    found: Weights = from_words.T @ weights @ to_words
-    return found
+    source_matrix = _piece_word_matrix(source_words)
+    target_matrix = _piece_word_matrix(target_words)
+    target_matrix = target_matrix / np.maximum(target_matrix.sum(0), 1)
+    attention: Weights = target_matrix.T @ weights @ source_matrix
+    return attention
 
 
 def _piece_word_matrix(words: Sequence[int]) -> Weights:

@@ -17,6 +17,8 @@ def trace_words(aligner: WordAligner, pair: SentencePair, head: AlignmentHead) -
     ((weights,),) = aligner.attention_weights([pair], [head])
     queries, keys = (tuple(AttendedToken(word, False) for word in text.split()) for text in (pair.target, pair.source))
     axes = AttentionAxes(queries, keys, ("",) * len(queries))
-    whole = np.zeros((1, len(queries), len(keys)), np.float32)
-    whole[0, : weights.shape[0], : weights.shape[1]] = weights
-    return AttentionTrace(pair.source, pair.target, {"cross": axes}, (LayerAttention("words", "cross", 1, whole),))
+    padded_weights = np.zeros((1, len(queries), len(keys)), np.float32)
+    padded_weights[0, : weights.shape[0], : weights.shape[1]] = weights
+    return AttentionTrace(
+        pair.source, pair.target, {"cross": axes}, (LayerAttention("words", "cross", 1, padded_weights),)
+    )

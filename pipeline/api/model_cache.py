@@ -48,6 +48,6 @@ def find_or_reload_model(model_key: ModelKey, shown_folder: Path) -> LoadedModel
 def _reload_model(model_key: ModelKey) -> LoadedModel:
     path, fingerprint, device = model_key
     try:
-        return load_model(Path(path), device, known=Input.from_value(fingerprint))
+        return load_model(Path(path), device, must_match=Input.from_value(fingerprint))
     except DataError as error:
         raise DataError(f"{error}; a process sends a model by its folder, which must stay as it is") from error

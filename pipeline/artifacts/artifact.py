@@ -91,24 +91,24 @@ def stale_reason(plan: Plan) -> str | None:
         if not any(plan.folder.iterdir()):
             return "not made yet"
     try:
-        made = open_artifact(plan.folder)
+        manifest = open_artifact(plan.folder)
     except DataError as error:
         return f"damaged: {error}"
-    if made.stage != plan.stage:
-        return f"{made.stage!r} made it"
-    found = find_differences(made.config, to_jsonable(plan.config))
-    changes = [f"{key} {old!r:.60} -> {new!r:.60}" for key, (old, new) in found.items()]
+    if manifest.stage != plan.stage:
+        return f"{manifest.stage!r} made it"
+    differences = find_differences(manifest.config, to_jsonable(plan.config))
+    changes = [f"{key} {old!r:.60} -> {new!r:.60}" for key, (old, new) in differences.items()]
     if changes:
         return "config changed: " + ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else "")
-    for label in sorted(made.inputs.keys() | plan.inputs.keys()):
-        if label not in made.inputs:
+    for label in sorted(manifest.inputs.keys() | plan.inputs.keys()):
+        if label not in manifest.inputs:
             return f"input {label} is new"
         if label not in plan.inputs:
             return f"input {label} is gone"
-        if made.inputs[label].fingerprint != plan.inputs[label].fingerprint:
+        if manifest.inputs[label].fingerprint != plan.inputs[label].fingerprint:
             return f"input {label} changed"
-    # Before, what draws nothing had a seed too.
-    return f"seed changed: {made.seed} -> {plan.seed}" if plan.seed not in (None, made.seed) else None
+    # In older versions, a stage that draws nothing had a seed too.
+    return f"seed changed: {manifest.seed} -> {plan.seed}" if plan.seed not in (None, manifest.seed) else None
 
 
 def is_fresh(plan: Plan, reporter: Reporter) -> bool:
@@ -137,10 +137,10 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
 
 def touch_manifest(folder: Path) -> None:
     """Set the times of a manifest to now. Not through a link that tfm did not make: its artifact lies elsewhere."""
-    place = resolve_folder(folder)
-    if place.is_symlink() and is_version_link(place):
-        place = place.parent / os.readlink(place)
-    with open_folder_below(place.parent, place) as descriptor:
+    target = resolve_folder(folder)
+    if target.is_symlink() and is_version_link(target):
+        target = target.parent / os.readlink(target)
+    with open_folder_below(target.parent, target) as descriptor:
         os.utime(MANIFEST_FILE, dir_fd=descriptor, follow_symlinks=False)
 
 
@@ -160,11 +160,11 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
         CannotWrite: another process writes the same place, something is there that is not ours to replace, or the
             file system cannot rename.
     """
-    began = time.monotonic() - seconds_before
+    start_time = time.monotonic() - seconds_before
     with _replace_by_filled_folder(plan) as version:
         draft = Draft(version)
         yield draft
-        _write_manifest(plan, draft, command, began)
+        _write_manifest(plan, draft, command, start_time)
 
 
 @contextmanager
@@ -184,28 +184,28 @@ def install_artifact(folder: Path, stage: str) -> Iterator[Path]:
     with _replace_by_filled_folder(plan) as version:
         yield version
         open_artifact(version, stage)
-        found, folders = walk_tree(version)
-        for name in found:
+        files, folders = walk_tree(version)
+        for name in files:
             sha256_and_sync(version / name)
-        for each in [*folders, version.parent]:
-            sync_folder(each)
+        for subfolder in [*folders, version.parent]:
+            sync_folder(subfolder)
 
 
 @contextmanager
 def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
     """Lock the place of an artifact, let the body fill a folder beside it, and put that folder in its place."""
-    with _lock_and_make_draft_folder(plan) as (place, version):
+    with _lock_and_make_draft_folder(plan) as (target, version):
         try:
             with add_path_to_errors(plan.folder):
                 yield version
                 # much may have been put there since the work began
-                refuse_foreign_folder(plan.folder, plan.stage, place)
-                replace_atomically(version, place)
+                refuse_foreign_folder(plan.folder, plan.stage, target)
+                replace_atomically(version, target)
         except BaseException:
             shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
             raise
         with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
-            remove_leftovers(place)
+            remove_leftovers(target)
 
 
 def check_output_is_writable(plan: Plan) -> None:
@@ -222,16 +222,16 @@ def _lock_and_make_draft_folder(plan: Plan) -> Iterator[tuple[Path, Path]]:
     """The locked place of an artifact, and an empty folder beside it for the draft."""
     check_is_own_folder(plan.folder, plan.stage)
     with lock_folder(plan.folder):
-        place = resolve_folder(plan.folder)
+        target = resolve_folder(plan.folder)
         with convert_os_errors(plan.folder):
-            restore_backup(place)
-        refuse_foreign_folder(plan.folder, plan.stage, place)
-        version = hidden_version_name(place)
+            restore_backup(target)
+        refuse_foreign_folder(plan.folder, plan.stage, target)
+        version = hidden_version_name(target)
         with convert_os_errors(plan.folder):
-            remove_leftovers(place)
+            remove_leftovers(target)
             version.mkdir()
             _check_file_system(plan, version)
-        yield place, version
+        yield target, version
 
 
 def _check_file_system(plan: Plan, version: Path) -> None:
@@ -246,8 +246,8 @@ def _check_file_system(plan: Plan, version: Path) -> None:
 
 def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], start_time: float) -> None:
     """Bring the draft to disk, its manifest last."""
-    found, folders = walk_tree(draft.folder)
-    files = {name: FileEntry(status.st_size, sha256_and_sync(draft.folder / name)) for name, status in found.items()}
+    statuses, folders = walk_tree(draft.folder)
+    files = {name: FileEntry(status.st_size, sha256_and_sync(draft.folder / name)) for name, status in statuses.items()}
     config = to_jsonable(plan.config)
     document = {
         "tfm_format": FORMAT_VERSION,
@@ -255,7 +255,7 @@ def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], start_time
         "fingerprint": compute_fingerprint(plan.stage, config, plan.inputs, plan.seed, files),
         "command": redact_command_line(command),
         "config": config,
-        "inputs": {label: each.as_json() for label, each in plan.inputs.items()},
+        "inputs": {label: artifact_input.as_json() for label, artifact_input in plan.inputs.items()},
         "files": {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in files.items()},
         "seed": plan.seed,
         "figures": to_jsonable(draft.figures),

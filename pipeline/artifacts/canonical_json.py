@@ -48,12 +48,12 @@ def find_differences(old: object, new: object, key: str = "") -> dict[str, tuple
         key: the dotted key of both, if they are parts of others.
     """
     if _is_list_of_objects(old) and _is_list_of_objects(new) and len(old) == len(new):
-        old, new = ({str(number): each for number, each in enumerate(some)} for some in (old, new))
+        old, new = ({str(number): child for number, child in enumerate(values)} for values in (old, new))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        found: dict[str, tuple[object, object]] = {}
-        for each in sorted(old.keys() | new.keys()):
-            found |= find_differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
-        return found
+        differences: dict[str, tuple[object, object]] = {}
+        for child in sorted(old.keys() | new.keys()):
+            differences |= find_differences(old.get(child), new.get(child), f"{key}.{child}" if key else child)
+        return differences
     return {} if old == new else {key: (old, new)}
 
 

@@ -31,14 +31,17 @@ def check_same_tokenizer(model: Manifest, dataset: Manifest) -> None:
     check_image_shape(model, dataset)
     for name, entry in dataset.files.items():
         folder, _, file = name.rpartition("/")
-        own = model.files.get(file)
-        if folder == "tokenizer" and file != ORIGINAL_IDS and (file != IMAGES_FILE or own is None):
-            ours, theirs = own.sha256[:DIGEST_DIGITS] if own else "missing", entry.sha256[:DIGEST_DIGITS]
-            if ours != theirs:
+        model_entry = model.files.get(file)
+        if folder == "tokenizer" and file != ORIGINAL_IDS and (file != IMAGES_FILE or model_entry is None):
+            model_digest, dataset_digest = (
+                model_entry.sha256[:DIGEST_DIGITS] if model_entry else "missing",
+                entry.sha256[:DIGEST_DIGITS],
+            )
+            if model_digest != dataset_digest:
                 raise DataError(
-                    f"was trained with another tokenizer than that of {dataset.path} ({file}: {ours}, not {theirs}); "
-                    f"make the dataset with the model's (`tfm preprocess --tokenizer {_tokenizer_path(model)}`), or "
-                    "run `tfm train` on this dataset",
+                    f"was trained with another tokenizer than that of {dataset.path} ({file}: "
+                    f"{model_digest}, not {dataset_digest}); make the dataset with the model's "
+                    f"(`tfm preprocess --tokenizer {_tokenizer_path(model)}`), or run `tfm train` on this dataset",
                     file=model.path,
                 )
 
@@ -53,17 +56,17 @@ def check_image_shape(model: Manifest, dataset: Manifest) -> None:
     if both_have_images(model, dataset):
         from tfm.data.images.preparation import read_image_transform  # here, as it needs numpy
 
-        other = read_image_transform(dataset.folder / "tokenizer", dataset.path / "tokenizer").shape
-        check_image_size(model, other, f"those of {dataset.path}", "make the dataset with")
+        size = read_image_transform(dataset.folder / "tokenizer", dataset.path / "tokenizer").shape
+        check_image_size(model, size, f"those of {dataset.path}", "make the dataset with")
 
 
-def check_image_size(model: Manifest, other: "ImageSize", description: str, remedy: str) -> None:
+def check_image_size(model: Manifest, size: "ImageSize", description: str, remedy: str) -> None:
     """Check that a model reads images of a shape.
 
     Args:
         model: its manifest.
-        other: the shape.
-        description: what is of that shape, in words.
+        size: that shape.
+        description: the things of that shape, in words.
         remedy: what to do with `data.images`, in words.
 
     Raises:
@@ -71,29 +74,30 @@ def check_image_size(model: Manifest, other: "ImageSize", description: str, reme
     """
     from tfm.data.images.preparation import read_image_transform  # here, as it needs numpy
 
-    own = read_image_transform(model.folder, model.path).shape
-    if own != other:
-        colour = str(own.channels == 3).lower()
-        keys = f"data.images = {{ height = {own.height}, width = {own.width}, colour = {colour} }}"
-        raise DataError(f"reads images of {own}, and {description} are {other}: {remedy} {keys}", file=model.path)
+    model_size = read_image_transform(model.folder, model.path).shape
+    if model_size != size:
+        colour = str(model_size.channels == 3).lower()
+        keys = f"data.images = {{ height = {model_size.height}, width = {model_size.width}, colour = {colour} }}"
+        raise DataError(f"reads images of {model_size}, and {description} are {size}: {remedy} {keys}", file=model.path)
 
 
 def _tokenizer_path(model: Manifest) -> str:
     """The path of the tokenizer that a model was trained with, from its lineage."""
     dataset = model.inputs.get("dataset")
-    below = dataset.lineage.get("inputs") if dataset is not None else None
-    tokenizer = below.get("tokenizer") if isinstance(below, Mapping) else None
+    dataset_inputs = dataset.lineage.get("inputs") if dataset is not None else None
+    tokenizer = dataset_inputs.get("tokenizer") if isinstance(dataset_inputs, Mapping) else None
     path = tokenizer.get("path") if isinstance(tokenizer, Mapping) else None
     return str(path or "DIR")
 
 
 def check_same_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
     """Raise DataError where a model reads sources by another tokenizer than a dataset's; both were verified."""
-    ours = _source_tokenizer_digest(model, "")
-    theirs = _source_tokenizer_digest(dataset, "tokenizer/")
-    if ours != theirs:
+    model_digest = _source_tokenizer_digest(model, "")
+    dataset_digest = _source_tokenizer_digest(dataset, "tokenizer/")
+    if model_digest != dataset_digest:
         raise DataError(
-            f"uses another tokenizer than {dataset.path} ({ours}, not {theirs}): make the dataset's with "
+            f"uses another tokenizer than {dataset.path} ({model_digest}, not {dataset_digest}): "
+            "make the dataset's with "
             f'tokenizer.shared = false and tokenizer.source_from = "{model.path}"',
             file=model.path,
         )
@@ -108,10 +112,10 @@ def _source_tokenizer_digest(manifest: Manifest, folder: str) -> str:
 def check_same_inputs(manifest: Manifest, **parts: Manifest) -> None:
     """Raise DataError where an artifact has an input of the same name as a part, but another one."""
     for name, part in parts.items():
-        own = manifest.inputs.get(name)
-        if own is not None and own.fingerprint != part.fingerprint:
+        same_input = manifest.inputs.get(name)
+        if same_input is not None and same_input.fingerprint != part.fingerprint:
             raise DataError(
-                f"were made from another {name} ({own.fingerprint[:DIGEST_DIGITS]}) than {part.path} "
+                f"were made from another {name} ({same_input.fingerprint[:DIGEST_DIGITS]}) than {part.path} "
                 f"({part.fingerprint[:DIGEST_DIGITS]}): run `tfm {manifest.stage}` again",
                 file=manifest.path,
             )

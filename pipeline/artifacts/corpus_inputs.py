@@ -25,19 +25,19 @@ def corpus_inputs(splits: Mapping[str, Sequence[Corpus]], *, online: bool) -> di
     Corpora that share a label, as two columns of one dataset do, and are not of the same texts, are numbered. Raises
     DataError where a corpus is not there.
     """
-    found: dict[str, Input] = {}
+    inputs: dict[str, Input] = {}
     for name, corpora in splits.items():
         for corpus in corpora:
             if (folder := synthetic_corpus_folder(corpus)) is not None:
-                found[f"{name}: {folder}"] = Input.from_artifact(Path(folder), SYNTHESIZE_STAGE)
+                inputs[f"{name}: {folder}"] = Input.from_artifact(Path(folder), SYNTHESIZE_STAGE)
                 continue
             for label, path, fingerprint in content_fingerprints(corpus, online=online):
-                made = Input.from_value(fingerprint, None if path is None else str(path))
+                corpus_input = Input.from_value(fingerprint, None if path is None else str(path))
                 key, number = f"{name}: {label}", 1
-                while found.setdefault(key, made) != made:
+                while inputs.setdefault(key, corpus_input) != corpus_input:
                     number += 1
                     key = f"{name}: {label} ({number})"
-    return found
+    return inputs
 
 
 def text_changing_settings(corpus: Corpus) -> JSON:

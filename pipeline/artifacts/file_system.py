@@ -27,29 +27,29 @@ def file_system_problem(folder: Path) -> str | None:
     Raises:
         OSError: it cannot be written for another reason.
     """
-    file, draft, full, moved = (folder / name for name in ("file", "draft", "folder", "moved"))
-    doing = "write a file"
+    file, draft, folder_with_file, renamed_folder = (folder / name for name in ("file", "draft", "folder", "moved"))
+    action = "write a file"
     try:
         for path, content in ((file, OLD), (draft, NEW)):
             _write_synced(path, content)
-        doing = "rename a file to another one's name"
+        action = "rename a file to another one's name"
         os.replace(draft, file)
         if file.read_bytes() != NEW or draft.exists():
             return f"this file system does not show what a rename replaced: {FILE_SYSTEM_REMEDY}"
-        doing = "rename a folder"
-        full.mkdir()
-        os.rename(file, full / "file")
-        os.rename(full, moved)
-        if full.exists() or (moved / "file").read_bytes() != NEW:
+        action = "rename a folder"
+        folder_with_file.mkdir()
+        os.rename(file, folder_with_file / "file")
+        os.rename(folder_with_file, renamed_folder)
+        if folder_with_file.exists() or (renamed_folder / "file").read_bytes() != NEW:
             return f"this file system does not show what a rename moved: {FILE_SYSTEM_REMEDY}"
-        doing = "sync a folder"
+        action = "sync a folder"
         sync_folder(folder)
-        (moved / "file").unlink()
-        moved.rmdir()
+        (renamed_folder / "file").unlink()
+        renamed_folder.rmdir()
     except OSError as error:
         if error.errno not in UNSUPPORTED_ERRNOS:
             raise
-        return f"this file system cannot {doing} ({error.strerror}), which artifacts need: {FILE_SYSTEM_REMEDY}"
+        return f"this file system cannot {action} ({error.strerror}), which artifacts need: {FILE_SYSTEM_REMEDY}"
     return None
 
 

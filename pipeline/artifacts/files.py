@@ -93,15 +93,15 @@ def atomic_swap(path: Path, other_path: Path) -> bool:
     libc, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(path), os.fsencode(other_path))
     try:
         if sys.platform == "darwin":
-            failed = libc.renamex_np(*names, _RENAME_EXCHANGE)
+            return_code = libc.renamex_np(*names, _RENAME_EXCHANGE)
         else:
-            failed = libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
+            return_code = libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
     except AttributeError:  # a C library that does not know it
         return False
     code = ctypes.get_errno()
-    if failed and code not in SWAP_UNSUPPORTED_ERRNOS:
+    if return_code and code not in SWAP_UNSUPPORTED_ERRNOS:
         raise OSError(code, os.strerror(code), os.fspath(path), None, os.fspath(other_path))
-    return not failed
+    return not return_code
 
 
 def check_file_is_writable(file: Path) -> None:
@@ -162,20 +162,20 @@ def sha256_of(path: Path) -> str:
 
     Raises DataError if the path is a folder, a pipe or another thing that cannot be read twice.
     """
-    before = os.stat(path)
-    if not stat.S_ISREG(before.st_mode):
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
         raise DataError("not a regular file, so it cannot be an input", file=path)
-    key = _stat_key(before)
-    large = before.st_size >= hash_cache.MIN_CACHED_BYTES
-    known = _hash_cache.get(key) or (hash_cache.cached_hash(_format_cache_key(key)) if large else None)
-    if known is not None:
-        _hash_cache[key] = known
-        return known
+    key = _stat_key(status)
+    large = status.st_size >= hash_cache.MIN_CACHED_BYTES
+    cached_digest = _hash_cache.get(key) or (hash_cache.cached_hash(_format_cache_key(key)) if large else None)
+    if cached_digest is not None:
+        _hash_cache[key] = cached_digest
+        return cached_digest
     now = time.time_ns()
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        unchanged = key == _stat_key(os.fstat(file.fileno()))
-    if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_CACHEABLE_AGE_NS:
+        is_unchanged = key == _stat_key(os.fstat(file.fileno()))
+    if is_unchanged and now - max(status.st_mtime_ns, status.st_ctime_ns) > MIN_CACHEABLE_AGE_NS:
         _hash_cache[key] = digest
         if large:
             hash_cache.store_hash(_format_cache_key(key), digest)
@@ -237,17 +237,17 @@ def verify_files(folder: Path, files: Mapping[str, FileEntry], shown_folder: Pat
         DataError: a file is missing, was changed, or does not belong to the artifact.
     """
     remedy = "make the artifact again"
-    found, _ = walk_tree(folder, shown_folder)
+    statuses, _ = walk_tree(folder, shown_folder)
     for name, entry in files.items():
-        if name not in found:
+        if name not in statuses:
             raise DataError(f"{name!r} is missing; {remedy}", file=shown_folder)
-        size = found[name].st_size
+        size = statuses[name].st_size
         if size != entry.size:
             raise DataError(
                 f"{name!r} has {format_count(size, 'byte')}, but {entry.size} when it was made; {remedy}",
                 file=shown_folder,
             )
-    extra = found.keys() - files.keys() - {besides}
+    extra = statuses.keys() - files.keys() - {besides}
     if extra:
         raise DataError(f"{min(extra)!r} does not belong to it; remove that file", file=shown_folder)
     for name, entry in files.items():

@@ -29,11 +29,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
     The lock is on the file `.NAME.lock` beside the folder and that file stays. Raises FolderLockedError, naming
     the holder, where another has it (there is no waiting), and where nothing can be written.
     """
-    place = resolve_folder(folder)
+    target = resolve_folder(folder)
     with convert_os_errors(folder):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        file = _lock_file(place)
-        check_no_symlinks(place.parent, file)  # to open a device may already have an effect
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file = _lock_file(target)
+        check_no_symlinks(target.parent, file)  # to open a device may already have an effect
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     _held_locks.add(descriptor)
     try:
@@ -51,9 +51,9 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 def current_writer(folder: Path) -> str | None:
     """The process that writes a folder, as it seems: one that has put its name into the lock, and lives."""
-    place = resolve_folder(folder)
+    target = resolve_folder(folder)
     try:
-        name = read_bounded_file(_lock_file(place), max_bytes=MAX_LOCK_FILE_BYTES).decode(errors="replace")
+        name = read_bounded_file(_lock_file(target), max_bytes=MAX_LOCK_FILE_BYTES).decode(errors="replace")
     except (OSError, DataError):
         return None
     number, _, host = name.partition(" ")

@@ -31,18 +31,20 @@ def cached_hash(key: str) -> str | None:
 def store_hash(key: str, digest: str) -> None:
     """Remember the sha256 of the file with this key; the oldest of too many are forgotten."""
     with suppress(OSError, RuntimeError, CannotWrite):
-        known = _read_cache()
-        known.pop(key, None)
-        known[key] = digest
-        place = _cache_file()
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = place.with_name(f"{place.name}.{secrets.token_hex(8)}")  # a cache may be shared: nobody guesses it
+        digests = _read_cache()
+        digests.pop(key, None)
+        digests[key] = digest
+        cache_file = _cache_file()
+        cache_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = cache_file.with_name(
+            f"{cache_file.name}.{secrets.token_hex(8)}"
+        )  # a cache may be shared: nobody guesses it
         try:
-            with open_file_below(place.parent, draft, "x", encoding="utf-8") as file:
-                file.write(json.dumps(dict(list(known.items())[-MAX_CACHED_HASHES:])))
-            replace_file_below(place.parent, draft, place)
+            with open_file_below(cache_file.parent, draft, "x", encoding="utf-8") as file:
+                file.write(json.dumps(dict(list(digests.items())[-MAX_CACHED_HASHES:])))
+            replace_file_below(cache_file.parent, draft, cache_file)
         finally:
-            remove_path_below(place.parent, draft)
+            remove_path_below(cache_file.parent, draft)
 
 
 def _cache_file() -> Path:
@@ -62,9 +64,9 @@ def _read_cache() -> dict[str, str]:
                 or status.st_size > MAX_CACHE_FILE_BYTES
             ):
                 return {}
-            known = json.loads(file.read(MAX_CACHE_FILE_BYTES))
+            digests = json.loads(file.read(MAX_CACHE_FILE_BYTES))
     except (OSError, ValueError, RecursionError, RuntimeError):
         return {}
-    if not isinstance(known, dict):
+    if not isinstance(digests, dict):
         return {}
-    return {key: each for key, each in known.items() if isinstance(each, str) and re.fullmatch("[0-9a-f]{64}", each)}
+    return {key: each for key, each in digests.items() if isinstance(each, str) and re.fullmatch("[0-9a-f]{64}", each)}

@@ -125,8 +125,8 @@ def compute_fingerprint(
 
 def serialize_document(document: Mapping[str, object]) -> bytes:
     """A manifest's bytes: the document and a checksum over it."""
-    whole = {**document, "checksum": sha256_of_json(document)}
-    return (json.dumps(whole, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    checked_document = {**document, "checksum": sha256_of_json(document)}
+    return (json.dumps(checked_document, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 def read_manifest(path: Path, folder: Path) -> Manifest:
@@ -137,8 +137,8 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
     try:
         data = read_bounded_file(folder / MANIFEST_FILE, displayed_path=path / MANIFEST_FILE)
     except (FileNotFoundError, NotADirectoryError):
-        what = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
-        raise DataError(what, file=path) from None
+        problem = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
+        raise DataError(problem, file=path) from None
     try:
         return _parse_manifest(data, path, folder)
     except ValueError as error:
@@ -159,7 +159,7 @@ def open_artifact(folder: Path, stage: str | tuple[str, ...] | None = None) -> M
 
     `stage`: the stage or stages that may have made it. Raises DataError naming artifact and file.
     """
-    return read_artifact(folder, lambda made: made, stage)
+    return read_artifact(folder, lambda manifest: manifest, stage)
 
 
 def read_artifact(
@@ -185,21 +185,21 @@ def read_artifact(
     while True:
         with detect_replacement(folder) as stands:
             try:
-                found = read(_read_verified(folder, stage, must_match))
+                result = read(_read_verified(folder, stage, must_match))
             except Exception:  # what is read half from one version and half from another may fail in any way
                 if stands():
                     raise
             else:
                 if stands():
-                    return found
+                    return result
 
 
 def _read_verified(folder: Path, stage: str | tuple[str, ...] | None, must_match: Input | None) -> Manifest:
     manifest = read_manifest(folder, Path(os.path.realpath(folder)))
     verify_files(manifest.folder, manifest.files, manifest.path, besides=MANIFEST_FILE)
-    wanted = (stage,) if isinstance(stage, str) else stage
-    if wanted is not None and manifest.stage not in wanted:
-        raise DataError(f"was made by {manifest.stage!r}; expected what {' or '.join(wanted)} makes", file=folder)
+    stages = (stage,) if isinstance(stage, str) else stage
+    if stages is not None and manifest.stage not in stages:
+        raise DataError(f"was made by {manifest.stage!r}; expected what {' or '.join(stages)} makes", file=folder)
     if must_match is not None and manifest.fingerprint != must_match.fingerprint:
         raise DataError("was replaced while this command began to read it; run the command again", file=folder)
     return manifest
@@ -222,20 +222,22 @@ def _parse_manifest(data: bytes, path: Path, folder: Path) -> Manifest:
         stage=_get_typed(document, "stage", str),
         fingerprint=_get_typed(document, "fingerprint", str),
         command=redact_command_line(
-            [_check_type(each, str, "command") for each in _get_typed(document, "command", list)]
+            [_check_type(entry, str, "command") for entry in _get_typed(document, "command", list)]
         ),
         config=_get_typed(document, "config", dict),
-        inputs={label: _parse_input(each) for label, each in _get_typed(document, "inputs", dict).items()},
+        inputs={label: _parse_input(entry) for label, entry in _get_typed(document, "inputs", dict).items()},
         files={
-            _check_file_name(name): _parse_file_entry(each)
-            for name, each in _get_typed(document, "files", dict).items()
+            _check_file_name(name): _parse_file_entry(entry)
+            for name, entry in _get_typed(document, "files", dict).items()
         },
         seed=None if document.get("seed", 0) is None else _get_typed(document, "seed", int),
         figures=_get_typed(document, "figures", dict),
         provenance={key: document.get(key) for key in PROVENANCE_KEYS},
     )
-    own = compute_fingerprint(manifest.stage, manifest.config, manifest.inputs, manifest.seed, manifest.files)
-    if own != manifest.fingerprint:
+    actual_fingerprint = compute_fingerprint(
+        manifest.stage, manifest.config, manifest.inputs, manifest.seed, manifest.files
+    )
+    if actual_fingerprint != manifest.fingerprint:
         raise ValueError("is damaged (its fingerprint does not match)")
     return manifest
 
@@ -273,6 +275,6 @@ def _parse_input(raw: object) -> Input:
     lineage = _get_typed(entry, "lineage", dict)
     if lineage:
         _get_typed(lineage, "stage", str), _get_typed(lineage, "fingerprint", str)
-        for each in _get_typed(lineage, "inputs", dict).values():
-            _parse_input(each)
+        for lineage_input in _get_typed(lineage, "inputs", dict).values():
+            _parse_input(lineage_input)
     return Input(_get_typed(entry, "fingerprint", str), path, lineage)

@@ -30,16 +30,16 @@ def symlink_problem(root: Path, path: Path) -> str | None:
 
     A part that does not exist is no problem.
     """
-    place = root
+    prefix = root
     for part in path.relative_to(root).parts:
-        place = place / part
+        prefix = prefix / part
         try:
-            mode = os.lstat(place).st_mode
+            mode = os.lstat(prefix).st_mode
         except OSError:
             return None
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             kind = "link" if stat.S_ISLNK(mode) else "special file"
-            return f"{place}: is a {kind} that tfm did not make; {SYMLINK_REMEDY}"
+            return f"{prefix}: is a {kind} that tfm did not make; {SYMLINK_REMEDY}"
     return None
 
 
@@ -150,9 +150,9 @@ def open_folder_below(root: Path, folder: Path) -> Iterator[int]:
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in folder.relative_to(root).parts:
-            below = os.open(part, _FOLDER_FLAGS, dir_fd=descriptor)
+            subfolder = os.open(part, _FOLDER_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
-            descriptor = below
+            descriptor = subfolder
         yield descriptor
     finally:
         os.close(descriptor)

@@ -16,39 +16,39 @@ def check_is_own_folder(folder: Path, stage: str) -> None:
         folder: as it was asked for.
         stage: that makes the artifact.
     """
-    here = folder.name in ("", os.pardir)
+    is_working_folder = folder.name in ("", os.pardir)
     with suppress(OSError):
-        here = here or os.path.samefile(folder, os.curdir)
-    if here:
+        is_working_folder = is_working_folder or os.path.samefile(folder, os.curdir)
+    if is_working_folder:
         raise CannotWrite(f"{folder}: an artifact needs its own folder; give one, such as ./{stage}")
 
 
-def refuse_foreign_folder(folder: Path, stage: str, place: Path) -> None:
+def refuse_foreign_folder(folder: Path, stage: str, target: Path) -> None:
     """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more.
 
     Args:
         folder: of the artifact, as it was asked for.
         stage: that makes the artifact.
-        place: the same, with every link above it resolved.
+        target: the same, with every link above it resolved.
     """
-    if place.is_symlink() and not is_version_link(place):
+    if target.is_symlink() and not is_version_link(target):
         raise CannotWrite(f"{folder}: is a link that tfm did not make; remove it or choose another folder")
-    if not place.exists():
+    if not target.exists():
         return
-    if not place.is_dir():
+    if not target.is_dir():
         raise CannotWrite(f"{folder}: is a file; remove it or choose another folder")
-    if not any(place.iterdir()):
+    if not any(target.iterdir()):
         return
     try:
-        manifest = read_manifest(folder, place)
+        manifest = read_manifest(folder, target)
     except DataError as error:
-        if place.is_symlink() or looks_like_tfm_manifest(place):
+        if target.is_symlink() or looks_like_tfm_manifest(target):
             return  # making it anew is the remedy
         problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
         raise CannotWrite(f"{folder}: {problem} or choose another folder") from error
     if manifest.stage != stage:
         raise CannotWrite(f"{folder}: was made by {manifest.stage!r}; choose another folder")
-    if foreign := _list_files(place) - manifest.files.keys() - {MANIFEST_FILE}:
+    if foreign := _list_files(target) - manifest.files.keys() - {MANIFEST_FILE}:
         raise CannotWrite(f"{folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
 
 

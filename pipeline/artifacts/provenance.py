@@ -21,13 +21,13 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 @cache
 def package_versions() -> dict[str, str | None]:
     """Version of Python and of each package that shapes a result; None if it is not installed."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    versions: dict[str, str | None] = {"python": platform.python_version()}
     for key, package in REPORTED_PACKAGES.items():
         try:
-            found[key] = version(package)
+            versions[key] = version(package)
         except PackageNotFoundError:
-            found[key] = None
-    return found
+            versions[key] = None
+    return versions
 
 
 @cache
@@ -57,7 +57,7 @@ def nvidia_gpu_names(driver_folder: Path) -> list[str]:
 def _run_git(*arguments: str) -> str | None:
     command = ["git", "--no-optional-locks", "-C", str(_REPOSITORY), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return done.stdout.strip() or None
+    return process.stdout.strip() or None

@@ -20,19 +20,19 @@ def download_corpora(data: DataConfig, reporter: Reporter) -> None:
         DataError: a file is not there, or cannot be downloaded.
     """
     corpora = (*data.train, *data.valid, *data.tests.values())
-    for url in dict.fromkeys(place for corpus in corpora for place in corpus_paths_or_urls(corpus) if is_url(place)):
+    for url in dict.fromkeys(path for corpus in corpora for path in corpus_paths_or_urls(corpus) if is_url(path)):
         _fetch_with_progress(url, online=data.online, reporter=reporter)
 
 
 def _fetch_with_progress(url: str, *, online: bool, reporter: Reporter) -> None:
     """Fetch a file; a bar is there from its first bytes on, of which a copy that is up to date has none."""
     bars: list[Bar] = []
-    with ExitStack() as opened:
+    with ExitStack() as stack:
 
         def advance(count: int, total: int | None) -> None:
             if not bars:
                 bar = reporter.bar(f"downloading {redact_credentials(url)}", total, "bytes")
-                bars.append(opened.enter_context(bar))
+                bars.append(stack.enter_context(bar))
             bars[0].advance(count)
 
         fetch_local_copy(url, online=online, on_bytes=advance)

@@ -40,12 +40,12 @@ def _replace_in_two_steps(version: Path, path: Path) -> None:
 
     If the process is killed between the steps, `restore` undoes the first.
     """
-    aside = path.parent / f"{hidden_version_name(path).name}{BACKUP_SUFFIX}"
-    os.rename(path, aside)
+    backup = path.parent / f"{hidden_version_name(path).name}{BACKUP_SUFFIX}"
+    os.rename(path, backup)
     try:
         os.rename(version, path)
     except BaseException as error:
-        _undo_first_step(aside, path, error)
+        _undo_first_step(backup, path, error)
         raise
 
 
@@ -67,9 +67,9 @@ def restore_backup(path: Path) -> None:
     """
     for name in os.listdir(path.parent):
         if name.endswith(BACKUP_SUFFIX) and _is_version_name(path, name) and not os.path.lexists(path):
-            aside = path.parent / name
-            if _is_version_name(path, os.readlink(aside)) if aside.is_symlink() else aside.is_dir():
-                os.rename(aside, path)
+            backup = path.parent / name
+            if _is_version_name(path, os.readlink(backup)) if backup.is_symlink() else backup.is_dir():
+                os.rename(backup, path)
 
 
 def hidden_version_name(path: Path) -> Path:
@@ -87,15 +87,15 @@ def is_version_link(path: Path) -> bool:
 
 
 def leftover_versions(folder: Path) -> list[Path]:
-    """Versions that were replaced, and drafts of processes that were killed; none that a link beside them gives."""
+    """Versions that were replaced, and drafts of processes that were killed; none that a link beside them points to."""
     names = os.listdir(folder.parent)
     hidden = [folder.parent / name for name in names if _is_version_name(folder, name)]
-    others = [folder.parent / name for name in names if not _is_version_name(folder, name)] if hidden else []
-    links = [path for path in others if path.is_symlink()]
-    given = {os.path.realpath(path) for path in links} | {
+    other_paths = [folder.parent / name for name in names if not _is_version_name(folder, name)] if hidden else []
+    links = [path for path in other_paths if path.is_symlink()]
+    linked_paths = {os.path.realpath(path) for path in links} | {
         os.path.join(folder.parent, os.readlink(path)) for path in links
     }
-    return [path for path in hidden if str(path) not in given]
+    return [path for path in hidden if str(path) not in linked_paths]
 
 
 def list_leftovers_beside(path: Path) -> list[Path]:

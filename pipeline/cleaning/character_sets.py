@@ -19,9 +19,9 @@ def character_table(pattern: str) -> NDArray[np.bool_]:
     """Whether each character of Unicode, by its code point, matches a pattern of one character."""
     table = np.zeros(NUM_CHARACTERS, np.bool_)
     for begin, end in ((0, 0xD800), (0xE000, NUM_CHARACTERS)):  # between them are halves of characters
-        some = np.arange(begin, end, dtype=np.uint32).tobytes().decode("utf-32-le")
-        for found in regex.finditer(f"(?:{pattern})+", some, flags=regex.V1):
-            table[begin + found.start() : begin + found.end()] = True
+        characters = np.arange(begin, end, dtype=np.uint32).tobytes().decode("utf-32-le")
+        for match in regex.finditer(f"(?:{pattern})+", characters, flags=regex.V1):
+            table[begin + match.start() : begin + match.end()] = True
     table.flags.writeable = False
     return table
 

@@ -64,16 +64,16 @@ class Cleaner:
         try:
             measurer = ChunkMeasurer(self.rules, everything=self.everything)
             measure = self.measure or partial(measure_chunks, measurer, workers=self.workers)
-            saved = time.monotonic()
+            last_save = time.monotonic()
             with self.reporter.bar("measuring", num_pairs, "pairs", done=work.rows) as bar:
                 chunks = iterate_chunks(self.corpora, online=self.online, skip=work.rows)
-                for chunk, found in measure(chunks):
+                for chunk, measurement in measure(chunks):
                     corpus = np.full(len(chunk), float(chunk.corpus))
-                    work.append({**found.columns, "corpus": corpus}, found.changes)
+                    work.append({**measurement.columns, "corpus": corpus}, measurement.changes)
                     bar.advance(len(chunk))
-                    if time.monotonic() - saved >= SECONDS_PER_SAVE:
+                    if time.monotonic() - last_save >= SECONDS_PER_SAVE:
                         work.save_progress()
-                        saved = time.monotonic()
+                        last_save = time.monotonic()
             work.save_progress()
         except BaseException:
             work.close()

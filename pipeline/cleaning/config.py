@@ -86,20 +86,20 @@ class CleanConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_external_names(self) -> "CleanConfig":
-        taken = {*(name.casefold() for name in type(self).model_fields), *RESERVED_NAMES}
+        names = {*(name.casefold() for name in type(self).model_fields), *RESERVED_NAMES}
         for scorer in self.external:
-            if (name := scorer.name.casefold()) in taken:
+            if (name := scorer.name.casefold()) in names:
                 raise ValueError(
                     f'external: there is another rule, or a column of the scores, of the name "{scorer.name}"; choose '
                     "another name"
                 )
-            taken.add(name)
+            names.add(name)
         return self
 
     @property
     def rules(self) -> dict[str, Any]:
         """The configs of the rules that are used, by name, in order."""
-        own = {name: getattr(self, name) for name in type(self).model_fields if name != "external"}
-        return {name: each for name, each in own.items() if each is not None} | {
+        configs = {name: getattr(self, name) for name in type(self).model_fields if name != "external"}
+        return {name: each for name, each in configs.items() if each is not None} | {
             each.name: each for each in self.external
         }

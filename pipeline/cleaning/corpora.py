@@ -29,8 +29,8 @@ def iterate_chunks(corpora: Sequence[Corpus], *, online: bool, skip: int = 0) ->
     """
     for number, corpus in enumerate(corpora):
         pairs = read_pairs(corpus, online=online)
-        while skip and (passed := sum(1 for _ in islice(pairs, skip))):
-            skip -= passed
+        while skip and (num_skipped := sum(1 for _ in islice(pairs, skip))):
+            skip -= num_skipped
         for rows in chunk_rows(pairs, CHUNK_ROWS):
             sources, targets = zip(*rows, strict=True)
             yield PairChunk(number, has_two_sides(corpus), sources, targets, corpus.languages)
@@ -58,14 +58,14 @@ def cleaned_splits(splits: Splits, clean: Path | None) -> Splits:
     """
     if clean is None:
         return splits
-    kept = open_artifact(clean, CLEAN_STAGE).figures.get("kept")
+    counts = open_artifact(clean, CLEAN_STAGE).figures.get("kept")
     corpora = list(flatten_portions(splits.train))
-    if not (isinstance(kept, list) and all(type(count) is int and count >= 0 for count in kept)):
+    if not (isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)):
         raise DataError("does not say how many pairs it has: run `tfm clean` again", file=clean)
-    if len(kept) != len(corpora):
+    if len(counts) != len(corpora):
         raise DataError("is of other corpora: run `tfm clean` with the same recipe", file=clean)
-    counted = enumerate(zip(corpora, kept, strict=True))
-    train = [_cleaned_corpus(corpus, clean, number) for number, (corpus, count) in counted if count]
+    numbered_corpora = enumerate(zip(corpora, counts, strict=True))
+    train = [_cleaned_corpus(corpus, clean, number) for number, (corpus, count) in numbered_corpora if count]
     return replace(splits, train=tuple(train))
 
 
@@ -79,14 +79,18 @@ def cleaned_inputs(splits: Mapping[str, Sequence[Corpus]], clean: Path | None, *
     """
     if clean is None or "train" not in splits:
         return corpus_inputs(splits, online=online)
-    others = {name: corpora for name, corpora in splits.items() if name != "train"}
-    return {"clean": Input.from_artifact(clean, CLEAN_STAGE), **corpus_inputs(others, online=online)}
+    other_splits = {name: corpora for name, corpora in splits.items() if name != "train"}
+    return {"clean": Input.from_artifact(clean, CLEAN_STAGE), **corpus_inputs(other_splits, online=online)}
 
 
 def check_clean_unchanged(clean: Path | None, inputs: Mapping[str, Input]) -> None:
     """Raise DataError where another version was published while the texts were read."""
-    known = inputs.get("clean")
-    if clean is not None and known is not None and open_artifact(clean, CLEAN_STAGE).fingerprint != known.fingerprint:
+    clean_input = inputs.get("clean")
+    if (
+        clean is not None
+        and clean_input is not None
+        and open_artifact(clean, CLEAN_STAGE).fingerprint != clean_input.fingerprint
+    ):
         raise DataError("was made anew while it was read: run the same command again", file=clean)
 
 

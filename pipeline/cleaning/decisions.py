@@ -68,41 +68,41 @@ def apply_rules(
         score_late: scores pairs by a model or a command, for the rules that need one.
         score_dropped_pairs: whether late rules score also pairs that another rule dropped.
     """
-    made = Decisions(np.zeros(work.rows, np.int16))
+    decisions = Decisions(np.zeros(work.rows, np.int16))
     for number, rule in enumerate(rules, 1):
-        alive = made.dropped_by == 0
+        alive = decisions.dropped_by == 0
         if rule.kind == "transform":
             changed = int(np.count_nonzero(work.read_scores(rule.name) == 1.0))
-            made.results.append(RuleResult(rule.name, work.rows, 0, 0, changed, ()))
+            decisions.results.append(RuleResult(rule.name, work.rows, 0, 0, changed, ()))
             continue
         if rule.kind == "dedup_keys":
-            failed, result = _apply_keys(rule, work, alive, made)
+            has_failed, result = _apply_keys(rule, work, alive, decisions)
         else:
             if rule.kind == "model_score":
                 scores = score_late(rule, alive | score_dropped_pairs)[:, None]
-                made.scores[rule.name] = scores[:, 0]
+                decisions.scores[rule.name] = scores[:, 0]
             else:
                 scores = np.stack([work.read_scores(name) for name in rule.score_names], 1)
-            failed, result = _apply_scores(rule, scores, alive)
-        made.dropped_by[failed & alive] = number
-        made.results.append(result)
-    return made
+            has_failed, result = _apply_scores(rule, scores, alive)
+        decisions.dropped_by[has_failed & alive] = number
+        decisions.results.append(result)
+    return decisions
 
 
 def is_first_occurrence(keys: Iterable[Keys], count: int) -> Bools:
     """(m,) whether no earlier pair has one of a pair's keys. keys: of each kind (m,), one in memory; count: m."""
     first = np.ones(count, np.bool_)
-    for repeated in map(_repeated_rows, keys):
-        first[repeated] = False
+    for duplicate_rows in map(_repeated_rows, keys):
+        first[duplicate_rows] = False
     return first
 
 
 def count_pairs_with_equal_key(keys: Iterable[Keys], count: int) -> NDArray[np.int64]:
     """(m,) how many pairs have a pair's key, of the kind of which there are most; see `is_first_occurrence`."""
-    most = np.zeros(count, np.int64)
+    max_counts = np.zeros(count, np.int64)
     for counts in map(_count_equal_keys, keys):
-        np.maximum(most, counts, out=most)
-    return most
+        np.maximum(max_counts, counts, out=max_counts)
+    return max_counts
 
 
 def percentile_limit(scores: Floats, limit: Limit) -> Limit:
@@ -110,29 +110,29 @@ def percentile_limit(scores: Floats, limit: Limit) -> Limit:
 
     Equal scores have the same fate.
     """
-    measured = scores[~np.isnan(scores)]
-    if limit.percentile is None or not len(measured):
+    finite_scores = scores[~np.isnan(scores)]
+    if limit.percentile is None or not len(finite_scores):
         return limit
-    rank = math.floor(limit.percentile * len(measured) / 100)
+    rank = math.floor(limit.percentile * len(finite_scores) / 100)
     if limit.higher_is_better:
-        return limit._replace(low=float(np.partition(measured, rank)[rank]))
-    rank = len(measured) - 1 - rank
-    return limit._replace(high=float(np.partition(measured, rank)[rank]))
+        return limit._replace(low=float(np.partition(finite_scores, rank)[rank]))
+    rank = len(finite_scores) - 1 - rank
+    return limit._replace(high=float(np.partition(finite_scores, rank)[rank]))
 
 
 def _repeated_rows(keys: Keys) -> NDArray[np.int64]:
     """The rows of keys (m,) that an earlier row has too."""
     order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    repeated: NDArray[np.int64] = order[1:][ordered[1:] == ordered[:-1]]
-    return repeated
+    sorted_keys = keys[order]
+    rows: NDArray[np.int64] = order[1:][sorted_keys[1:] == sorted_keys[:-1]]
+    return rows
 
 
 def _count_equal_keys(keys: Keys) -> NDArray[np.int64]:
     """(m,) how many of keys (m,) are equal to each of them."""
     order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(order)])
+    sorted_keys = keys[order]
+    begins = np.flatnonzero(np.append(True, sorted_keys[1:] != sorted_keys[:-1])[: len(order)])
     sizes = np.diff(np.append(begins, len(order)))
     counts = np.empty(len(order), np.int64)
     counts[order] = np.repeat(sizes, sizes)
@@ -146,25 +146,27 @@ def _apply_scores(rule: CleaningRule, scores: Floats, alive: Bools) -> tuple[Boo
     def find_limits(rows: Bools) -> tuple[Limit, ...]:
         return tuple(percentile_limit(column[rows], limit) for column, limit in zip(scores.T, rule.limits, strict=True))
 
-    limits, measured = find_limits(alive), ~np.isnan(scores[:, 0])
-    failed = rule.find_failed_pairs(scores, limits)
-    alone = rule.find_failed_pairs(scores, find_limits(measured))
-    num_measured, num_alone, num_dropped = (int(np.count_nonzero(each)) for each in (measured, alone, failed & alive))
-    return failed, RuleResult(rule.name, num_measured, num_alone, num_dropped, None, limits)
+    limits, is_measured = find_limits(alive), ~np.isnan(scores[:, 0])
+    has_failed = rule.find_failed_pairs(scores, limits)
+    failed_alone = rule.find_failed_pairs(scores, find_limits(is_measured))
+    num_measured, num_alone, num_dropped = (
+        int(np.count_nonzero(each)) for each in (is_measured, failed_alone, has_failed & alive)
+    )
+    return has_failed, RuleResult(rule.name, num_measured, num_alone, num_dropped, None, limits)
 
 
 def _apply_keys(
     rule: CleaningRule, work: MeasurementFolder, alive: Bools, decisions: Decisions
 ) -> tuple[Bools, RuleResult]:
     """The pairs (n,) that fail a rule by the keys of all; among all pairs, and among those that are still there."""
-    found = []
+    score_columns = []
     for rows in (np.ones(work.rows, np.bool_), alive):
         scores = np.full(work.rows, np.nan)
         keys, count = (work.read_keys(rule.name, number)[rows] for number in range(rule.num_keys)), int(rows.sum())
         scores[rows] = (
             count_pairs_with_equal_key(keys, count) if rule.name == "boilerplate" else ~is_first_occurrence(keys, count)
         )
-        found.append(scores)
-    decisions.scores[rule.name] = found[1]
-    (_, alone), (failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in found)
-    return failed, replace(result, alone=alone.alone, measured=work.rows)
+        score_columns.append(scores)
+    decisions.scores[rule.name] = score_columns[1]
+    (_, result_alone), (has_failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in score_columns)
+    return has_failed, replace(result, alone=result_alone.alone, measured=work.rows)

@@ -66,19 +66,19 @@ def score_remaining_pairs(
                 _score_externally(rule.config, blocks, save)
             else:
                 scorer = DualCrossEntropy(rule.config, device)
-                for chosen, pairs in blocks:
-                    save(_spread_scores(chosen, scorer.score([(source or "", target) for source, target in pairs])))
+                for block_rows, pairs in blocks:
+                    save(_spread_scores(block_rows, scorer.score([(source or "", target) for source, target in pairs])))
         work.save_progress()
         return work.read_scores("scores")
     finally:
         work.close()
 
 
-def _iterate_blocks(is_needed: Bools, read: PairReader, done: int) -> Iterator[PairBlock]:
-    """The pairs behind the first `done`, which are a multiple of ROWS_PER_SAVE, in blocks of so many."""
+def _iterate_blocks(is_needed: Bools, read: PairReader, start: int) -> Iterator[PairBlock]:
+    """The pairs from row `start` on, which is a multiple of ROWS_PER_SAVE, in blocks of so many."""
     block: list[Pair] = []
-    row = begin = done
-    for chunk in read(done):
+    row = begin = start
+    for chunk in read(start):
         for source, target in zip(chunk.sources, chunk.targets, strict=True):
             if is_needed[row]:
                 block.append((source if chunk.has_source else None, target))
@@ -92,26 +92,26 @@ def _iterate_blocks(is_needed: Bools, read: PairReader, done: int) -> Iterator[P
 
 def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
     """(b,) the scores of the pairs that are wanted, NaN for the others."""
-    filled = np.full(len(is_needed), np.nan)
-    filled[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
-    return filled
+    all_scores = np.full(len(is_needed), np.nan)
+    all_scores[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
+    return all_scores
 
 
 def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save: Callable[[Floats], None]) -> None:
     """Save the numbers of a command that is started once, and reads pairs while it prints numbers for others."""
-    waiting: deque[Bools] = deque()
-    found: list[float] = []
+    pending_blocks: deque[Bools] = deque()
+    scores: list[float] = []
 
     def iterate_pairs() -> Iterator[Pair]:
-        for wanted, some in blocks:
-            waiting.append(wanted)
-            yield from some
+        for rows, pairs in blocks:
+            pending_blocks.append(rows)
+            yield from pairs
 
     def save_complete_blocks(numbers: Sequence[float]) -> None:
-        found.extend(numbers)
-        while waiting and len(found) >= (size := int(waiting[0].sum())):
-            save(_spread_scores(waiting.popleft(), found[:size]))
-            del found[:size]
+        scores.extend(numbers)
+        while pending_blocks and len(scores) >= (size := int(pending_blocks[0].sum())):
+            save(_spread_scores(pending_blocks.popleft(), scores[:size]))
+            del scores[:size]
 
     try:
         run_command_on_pairs(scorer, iterate_pairs(), save_complete_blocks)

@@ -72,14 +72,16 @@ class ChunkMeasurer:
         sides = [chunk.sources, chunk.targets]
         for rule in self.rules:
             if rule.change is not None:
-                new = [rule.change(side) for side in sides]
+                new_sides = [rule.change(side) for side in sides]
                 changed = np.zeros(len(chunk))
-                for before, after in zip(sides, new, strict=True):
-                    if before is not after:
-                        changed += [one is not other and one != other for one, other in zip(before, after, strict=True)]
-                columns[rule.name], sides = (changed > 0).astype(np.float64), new
+                for old_texts, new_texts in zip(sides, new_sides, strict=True):
+                    if old_texts is not new_texts:
+                        changed += [
+                            one is not other and one != other for one, other in zip(old_texts, new_texts, strict=True)
+                        ]
+                columns[rule.name], sides = (changed > 0).astype(np.float64), new_sides
         pairs = TextPairBatch(*sides, has_source=chunk.has_source, languages=chunk.languages)
-        passed = np.ones(len(chunk), np.bool_)
+        has_passed = np.ones(len(chunk), np.bool_)
         for rule in self.rules:
             if rule.measure is None:
                 continue
@@ -90,13 +92,13 @@ class ChunkMeasurer:
                 continue
             elif rule.kind == "expensive_score" and not self.everything:
                 scores = np.full((len(chunk), len(rule.limits)), np.nan)
-                rows = np.flatnonzero(passed)
+                rows = np.flatnonzero(has_passed)
                 scores[rows] = rule.measure(pairs if len(rows) == len(chunk) else pairs.select(rows))
             else:
                 scores = rule.measure(pairs)
             columns.update(zip(rule.score_names, scores.T, strict=True))
             if all(limit.percentile is None for limit in rule.limits):
-                passed &= ~rule.find_failed_pairs(scores, rule.limits)
+                has_passed &= ~rule.find_failed_pairs(scores, rule.limits)
         return ChunkMeasurement(columns, _list_changes(chunk, sides))
 
 
@@ -106,8 +108,8 @@ def _list_changes(chunk: PairChunk, sides: Sequence[Sequence[str]]) -> dict[int,
         return {}
     return {
         row: (source, target)
-        for row, (source, target, *before) in enumerate(zip(*sides, chunk.sources, chunk.targets, strict=True))
-        if [source, target] != before
+        for row, (source, target, *original) in enumerate(zip(*sides, chunk.sources, chunk.targets, strict=True))
+        if [source, target] != original
     }
 
 
@@ -124,11 +126,11 @@ def measure_chunks(
     Raises:
         DataError: a process is killed.
     """
-    found = iter(chunks)
-    first = list(islice(found, 2))
+    remaining = iter(chunks)
+    first = list(islice(remaining, 2))
     workers = num_processors() if workers is None else workers
     if len(first) < 2 or workers < 2 or not can_fork():
-        yield from ((chunk, measurer(chunk)) for chunk in chain(first, found))
+        yield from ((chunk, measurer(chunk)) for chunk in chain(first, remaining))
         return
     with ExitStack() as stack:
         idle = [stack.enter_context(fork_worker(lambda chunk, _: measurer(chunk))) for _ in range(workers)]
@@ -136,11 +138,11 @@ def measure_chunks(
 
         def receive_measured_chunk() -> tuple[PairChunk, ChunkMeasurement]:
             line, chunk = busy.popleft()
-            (done,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
+            (measurement,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
             idle.append(line)
-            return chunk, done
+            return chunk, measurement
 
-        for chunk in chain(first, found):
+        for chunk in chain(first, remaining):
             if not idle:
                 yield receive_measured_chunk()
             send_to_worker(line := idle.pop(), chunk, WORKER_KILLED_MESSAGE)

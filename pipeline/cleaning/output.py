@@ -60,8 +60,8 @@ class ScoreTable:
 
     def read(self, name: str, start: int, count: int) -> Floats:
         """(count,) the scores of a column, of pairs from one on."""
-        late = self._late.get(name)
-        return self._work.read_scores(name, start, count) if late is None else late[start : start + count]
+        late_scores = self._late.get(name)
+        return self._work.read_scores(name, start, count) if late_scores is None else late_scores[start : start + count]
 
     def select_row_scores(self, number: int, row: int) -> dict[str, float | None]:
         """The scores of a pair by one rule."""
@@ -74,14 +74,14 @@ class ScoreTable:
             rule_indices: (n,) of some pairs: 0, or the number of a rule from 1.
             start: number of the first of them.
         """
-        found: dict[int, dict[str, float | None]] = {}
+        scores_by_row: dict[int, dict[str, float | None]] = {}
         for number in np.unique(rule_indices[rule_indices > 0]).tolist():
             rows = np.flatnonzero(rule_indices == number)
             names = self.rules[number - 1].score_names
             scores = zip(*(self.read(name, start, len(rule_indices))[rows].tolist() for name in names), strict=True)
-            for row, some in zip(rows.tolist(), scores, strict=True):
-                found[row] = dict(zip(names, map(_round_score, some), strict=True))
-        return dict(sorted(found.items()))
+            for row, row_scores in zip(rows.tolist(), scores, strict=True):
+                scores_by_row[row] = dict(zip(names, map(_round_score, row_scores), strict=True))
+        return dict(sorted(scores_by_row.items()))
 
 
 def _round_score(score: float) -> float | None:
@@ -90,15 +90,15 @@ def _round_score(score: float) -> float | None:
 
 def choose_example_rows(table: ScoreTable, decisions: Decisions) -> dict[int, list[int]]:
     """Numbers of pairs -> the rules of which they are examples: ten a rule, drawn by the number of the pair."""
-    found = defaultdict(list)
+    rules_by_row = defaultdict(list)
     for number, rule in enumerate(table.rules):
         fates = decisions.dropped_by
-        chosen = table.read(rule.name, 0, len(fates)) == 1 if rule.kind == "transform" else fates == number + 1
-        rows = np.flatnonzero(chosen)
-        drawn = rows[np.argsort(splitmix64(rows.astype(np.uint64)), kind="stable")[:NUM_EXAMPLES]]
-        for row in drawn.tolist():
-            found[row].append(number)
-    return found
+        is_example = table.read(rule.name, 0, len(fates)) == 1 if rule.kind == "transform" else fates == number + 1
+        rows = np.flatnonzero(is_example)
+        example_rows = rows[np.argsort(splitmix64(rows.astype(np.uint64)), kind="stable")[:NUM_EXAMPLES]]
+        for row in example_rows.tolist():
+            rules_by_row[row].append(number)
+    return rules_by_row
 
 
 def write_clean_text(
@@ -113,27 +113,27 @@ def write_clean_text(
         num_corpora: number of corpora.
         folder: to write into; None: nothing is written.
     """
-    made = CleanTextSummary([0] * num_corpora, [0] * num_corpora)
+    summary = CleanTextSummary([0] * num_corpora, [0] * num_corpora)
     examples, row = choose_example_rows(table, decisions), 0
     with ExitStack() as files:
         writer = None if folder is None else _CleanTextWriter(folder, num_corpora, table, files)
         for chunk in chunks:
-            before = made.read[chunk.corpus]
+            num_read = summary.read[chunk.corpus]
             fates = decisions.dropped_by[row : row + len(chunk)]
             if writer is not None:
-                writer.write(chunk, fates, row, before, is_first=not made.kept[chunk.corpus])
+                writer.write(chunk, fates, row, num_read, is_first=not summary.kept[chunk.corpus])
             for number in sorted(examples.keys() & range(row, row + len(chunk))) if examples else ():
                 for rule in examples.pop(number):
                     source, target = (
                         side[number - row][:MAX_EXAMPLE_CHARACTERS] for side in (chunk.sources, chunk.targets)
                     )
-                    place = chunk.corpus, before + number - row + 1
-                    example = RuleExample(*place, source, target, table.select_row_scores(rule, number))
-                    made.examples[table.rules[rule].name].append(example)
-            made.read[chunk.corpus] += len(chunk)
-            made.kept[chunk.corpus] += int((fates == 0).sum())
+                    position = chunk.corpus, num_read + number - row + 1
+                    example = RuleExample(*position, source, target, table.select_row_scores(rule, number))
+                    summary.examples[table.rules[rule].name].append(example)
+            summary.read[chunk.corpus] += len(chunk)
+            summary.kept[chunk.corpus] += int((fates == 0).sum())
             row += len(chunk)
-    return made
+    return summary
 
 
 class _CleanTextWriter:
@@ -163,20 +163,20 @@ class _CleanTextWriter:
             num_corpus_pairs_before: the number of pairs of its corpus before it.
             is_first: whether these are the first pairs of the files.
         """
-        kept = np.flatnonzero(rule_indices == 0).tolist()
+        rows = np.flatnonzero(rule_indices == 0).tolist()
         sides = [chunk.sources, chunk.targets]
         for file, texts, is_there in zip(self._texts[chunk.corpus], sides, (chunk.has_source, True), strict=True):
             if is_there:
-                file.write(format_lines([texts[each] for each in kept], is_first=is_first))
-        for each, scores in self._table.select_dropped_scores(rule_indices, row).items():
-            number = int(rule_indices[each]) - 1
+                file.write(format_lines([texts[index] for index in rows], is_first=is_first))
+        for index, scores in self._table.select_dropped_scores(rule_indices, row).items():
+            number = int(rule_indices[index]) - 1
             entry = {
                 "corpus": chunk.corpus,
-                "pair": num_corpus_pairs_before + each + 1,
+                "pair": num_corpus_pairs_before + index + 1,
                 "rule": self._names[number],
                 "scores": scores,
-                "source": chunk.sources[each] if chunk.has_source else None,
-                "target": chunk.targets[each],
+                "source": chunk.sources[index] if chunk.has_source else None,
+                "target": chunk.targets[index],
             }
             self._dropped.write(JSON_ENCODER.encode(entry) + "\n")
         reasons = pa.DictionaryArray.from_arrays(

@@ -22,14 +22,14 @@ def rule_rows(results: Sequence[RuleResult]) -> list[list[object]]:
     """The rows of the table: a rule, its limits, and how many pairs it drops."""
     return [
         [
-            each.name,
-            describe_limits(each.limits),
-            f"{each.measured:,}",
-            "–" if each.changed is not None else f"{each.alone:,}",
-            "–" if each.changed is not None else f"{each.dropped:,}",
-            "–" if each.changed is None else f"{each.changed:,}",
+            result.name,
+            describe_limits(result.limits),
+            f"{result.measured:,}",
+            "–" if result.changed is not None else f"{result.alone:,}",
+            "–" if result.changed is not None else f"{result.dropped:,}",
+            "–" if result.changed is None else f"{result.changed:,}",
         ]
-        for each in results
+        for result in results
     ]
 
 
@@ -51,24 +51,24 @@ def describe_limits(limits: Sequence[Limit]) -> str:
 
 def summary_line(text: CleanTextSummary) -> str:
     """How many pairs stay, in a sentence."""
-    read, kept = sum(text.read), sum(text.kept)
-    share = f" ({kept / read:.1%})" if read else ""
-    return f"{format_count(read, 'pair')} read, {kept:,} kept{share}"
+    num_read, num_kept = sum(text.read), sum(text.kept)
+    share = f" ({num_kept / num_read:.1%})" if num_read else ""
+    return f"{format_count(num_read, 'pair')} read, {num_kept:,} kept{share}"
 
 
 def lost_corpus_warnings(decisions: Decisions, text: CleanTextSummary, corpora: Sequence[str]) -> list[str]:
     """Which corpora have no pair left, each with the rule that dropped most of it."""
-    found, begin = [], 0
-    for name, read, kept in zip(corpora, text.read, text.kept, strict=True):
-        fates = decisions.dropped_by[begin : begin + read]
-        begin += read
-        if read and not kept:
+    warnings, begin = [], 0
+    for name, num_read, num_kept in zip(corpora, text.read, text.kept, strict=True):
+        fates = decisions.dropped_by[begin : begin + num_read]
+        begin += num_read
+        if num_read and not num_kept:
             rule = decisions.results[int(np.bincount(fates).argmax()) - 1].name
-            found.append(
-                f"{name}: no pair is left of {format_count(read, 'pair')}, above all by the rule {rule}, "
+            warnings.append(
+                f"{name}: no pair is left of {format_count(num_read, 'pair')}, above all by the rule {rule}, "
                 "so nothing is learned from this corpus"
             )
-    return found
+    return warnings
 
 
 def spaceless_warning(config: CleanConfig, text: CleanTextSummary) -> str | None:
@@ -104,15 +104,15 @@ def report_as_json(results: Sequence[RuleResult], text: CleanTextSummary, corpor
         ],
         "rules": [
             {
-                "rule": each.name,
-                "limits": [_limit_as_json(limit) for limit in each.limits],
-                "measured": each.measured,
-                "alone": each.alone,
-                "dropped": each.dropped,
-                "changed": each.changed,
-                "examples": [vars(example) for example in text.examples.get(each.name, [])],
+                "rule": result.name,
+                "limits": [_limit_as_json(limit) for limit in result.limits],
+                "measured": result.measured,
+                "alone": result.alone,
+                "dropped": result.dropped,
+                "changed": result.changed,
+                "examples": [vars(example) for example in text.examples.get(result.name, [])],
             }
-            for each in results
+            for result in results
         ],
     }
 
@@ -126,10 +126,10 @@ def report_page(results: Sequence[RuleResult], text: CleanTextSummary, corpora: 
     parts = [f"<p>{escape_html(summary_line(text))}. {intro}</p>", "<h2>Corpora</h2>"]
     parts.append(_table_html(CORPUS_COLUMNS, corpus_rows(text, corpora)))
     parts += ["<h2>Rules</h2>", _table_html(TABLE_COLUMNS, rule_rows(results))]
-    for each in results:
-        if examples := text.examples.get(each.name):
-            done = "changed" if each.changed is not None else "dropped"
-            parts.append(f"<h3>{escape_html(each.name)}: pairs that it {done}</h3>")
+    for result in results:
+        if examples := text.examples.get(result.name):
+            action = "changed" if result.changed is not None else "dropped"
+            parts.append(f"<h3>{escape_html(result.name)}: pairs that it {action}</h3>")
             parts += [_example_html(example, corpora[example.corpus]) for example in examples]
     return frame_page("Cleaning", "\n".join(parts))
 
@@ -157,7 +157,7 @@ def _example_html(example: RuleExample, corpus: str) -> str:
         f"{name} {'–' if score is None or math.isnan(score) else f'{score:.4g}'}"
         for name, score in example.scores.items()
     )
-    place = f"{corpus}, pair {example.pair:,}: {scores}"
+    description = f"{corpus}, pair {example.pair:,}: {scores}"
     rows = [("source", example.source), ("target", example.target)]
     texts = "".join(f"<dt>{name}</dt><dd>{escape_corpus_text(text)}</dd>" for name, text in rows if text)
-    return f'<div class="sample"><p>{escape_html(place)}</p><dl>{texts}</dl></div>'
+    return f'<div class="sample"><p>{escape_html(description)}</p><dl>{texts}</dl></div>'

@@ -38,19 +38,19 @@ class TextBatch:
     @cached_property
     def num_words(self) -> Ints:
         """(n,) stretches between white space of each text, as `str.split` has them."""
-        inside = ~white_space()[self.characters]
-        begins = inside.copy()
-        begins[1:] &= ~inside[:-1]
+        is_in_word = ~white_space()[self.characters]
+        begins = is_in_word.copy()
+        begins[1:] &= ~is_in_word[:-1]
         first = self._text_starts[self.lengths > 0]
-        begins[first] = inside[first]
+        begins[first] = is_in_word[first]
         return self.count_flagged(begins)
 
     def count_flagged(self, flags: Bools) -> Ints:
         """(n,) characters of each text that have a flag (c,)."""
         sums = np.zeros(len(flags) + 1, np.int64)
         np.cumsum(flags, out=sums[1:])
-        found: Ints = sums[self._text_starts + self.lengths] - sums[self._text_starts]
-        return found
+        counts: Ints = sums[self._text_starts + self.lengths] - sums[self._text_starts]
+        return counts
 
     @cached_property
     def _text_starts(self) -> Ints:
@@ -90,8 +90,8 @@ class TextPairBatch:
 
     def select(self, rows: Ints) -> "TextPairBatch":
         """Return some of the pairs."""
-        chosen = [[each.texts[row] for row in rows.tolist()] for each in (self.source, self.target)]
-        return TextPairBatch(*chosen, has_source=self.has_source, languages=self.languages)
+        columns = [[each.texts[row] for row in rows.tolist()] for each in (self.source, self.target)]
+        return TextPairBatch(*columns, has_source=self.has_source, languages=self.languages)
 
 
 def text_lengths(texts: TextBatch, unit: str) -> Ints:

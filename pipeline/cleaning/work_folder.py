@@ -50,12 +50,12 @@ class MeasurementFolder:
         self._fingerprint = sha256_of_json([plan, sorted(self._widths.items())])
         with convert_os_errors(folder):
             check_tree_has_no_symlinks(folder)
-            known = self._read_progress()
-            if known is None:
+            progress = self._read_progress()
+            if progress is None:
                 remove_path_below(folder.parent, folder)
                 make_folder_below(folder.parent, folder)
-                known = {"rows": 0, "changes": 0}
-            self.rows, self._changes = int(known["rows"]), int(known["changes"])
+                progress = {"rows": 0, "changes": 0}
+            self.rows, self._changes = int(progress["rows"]), int(progress["changes"])
             sizes = self._file_sizes(self.rows, self._changes)
             self._digests = {file: _sha256_of_first_bytes(file, size) for file, size in sizes.items()}
             self._files = {file: self._open_truncated(file, size) for file, size in sizes.items()}
@@ -77,8 +77,8 @@ class MeasurementFolder:
             file.flush()
             os.fsync(file.fileno())
         digests = {file.name: digest.hexdigest() for file, digest in self._digests.items()}
-        known = {"plan": self._fingerprint, "rows": self.rows, "changes": self._changes, "sha256": digests}
-        text = json.dumps(known)
+        progress = {"plan": self._fingerprint, "rows": self.rows, "changes": self._changes, "sha256": digests}
+        text = json.dumps(progress)
         write_text_atomically(self.folder / PROGRESS_FILE, text)
 
     def read_scores(self, name: str, start: int = 0, count: int | None = None) -> NDArray[np.float64]:
@@ -88,12 +88,12 @@ class MeasurementFolder:
 
     def read_keys(self, name: str, number: int) -> NDArray[np.uint64]:
         """(n,) one of the keys of each pair."""
-        width, found = self._widths[name], np.empty(self.rows, np.uint64)
+        width, keys = self._widths[name], np.empty(self.rows, np.uint64)
         with open(self._column_file(name), "rb") as file:
             for first in range(0, self.rows, KEYS_PER_BLOCK):
-                some = np.fromfile(file, np.uint64, min(KEYS_PER_BLOCK, self.rows - first) * width)
-                found[first : first + KEYS_PER_BLOCK] = some.reshape(-1, width)[:, number]
-        return found
+                block = np.fromfile(file, np.uint64, min(KEYS_PER_BLOCK, self.rows - first) * width)
+                keys[first : first + KEYS_PER_BLOCK] = block.reshape(-1, width)[:, number]
+        return keys
 
     def read_changes(self) -> Iterator[tuple[int, str, str]]:
         """The pairs that were changed: number, source, target; in order. Raises DataError if a line is none."""
@@ -137,12 +137,12 @@ class MeasurementFolder:
     def _read_progress(self) -> dict[str, int] | None:
         """Return what is safely there; None if that is nothing, of another plan, or damaged."""
         try:
-            found = json.loads(read_bounded_file(self.folder / PROGRESS_FILE, max_bytes=MAX_PROGRESS_BYTES))
-            rows, changes = found["rows"], found["changes"]
-            whole = isinstance(rows, int) and isinstance(changes, int) and rows >= 0 and changes >= 0
-            if not whole or found["plan"] != self._fingerprint:
+            progress = json.loads(read_bounded_file(self.folder / PROGRESS_FILE, max_bytes=MAX_PROGRESS_BYTES))
+            rows, changes = progress["rows"], progress["changes"]
+            is_valid = isinstance(rows, int) and isinstance(changes, int) and rows >= 0 and changes >= 0
+            if not is_valid or progress["plan"] != self._fingerprint:
                 return None
-            sizes, digests = self._file_sizes(rows, changes), found["sha256"]
+            sizes, digests = self._file_sizes(rows, changes), progress["sha256"]
             if any(file.stat().st_size < size for file, size in sizes.items()):
                 return None
             if any(
@@ -151,7 +151,7 @@ class MeasurementFolder:
                 return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError, DataError):
             return None
-        return cast("dict[str, int]", found)
+        return cast("dict[str, int]", progress)
 
 
 def _sha256_of_first_bytes(file: Path, size: int) -> "hashlib._Hash":

@@ -60,10 +60,10 @@ def refused_token_problem(stderr_text: str) -> str | None:
     source = _token_source()
     if os.environ.get(MODE_ENV_VAR, "").lower() == TOKEN_MODE:
         return f"the cluster refuses the token of {source}; put {TOKEN_DESCRIPTION} there"
-    more = (
+    remedy = (
         f"put {TOKEN_DESCRIPTION} into {default_token_file()}" if source is None else f"that of {source} is then sent"
     )
-    return f"the cluster asks for a token; set {MODE_ENV_VAR}={TOKEN_MODE}, and {more}"
+    return f"the cluster asks for a token; set {MODE_ENV_VAR}={TOKEN_MODE}, and {remedy}"
 
 
 def _requires_token(*, is_new_cluster: bool) -> bool:
@@ -94,16 +94,16 @@ def capture_stderr() -> Iterator[list[str]]:
     """Keep what this process writes to file descriptor 2 while the body runs, as Ray's C++ does; yields a list that
     has it afterwards.
     """
-    said: list[str] = []
+    texts: list[str] = []
     sys.stderr.flush()
-    with tempfile.TemporaryFile() as kept:
-        before = os.dup(2)
-        os.dup2(kept.fileno(), 2)
+    with tempfile.TemporaryFile() as file:
+        original = os.dup(2)
+        os.dup2(file.fileno(), 2)
         try:
-            yield said
+            yield texts
         finally:
             sys.stderr.flush()
-            os.dup2(before, 2)
-            os.close(before)
-            kept.seek(0)
-            said.append(kept.read(MAX_STDERR_BYTES).decode(errors="replace"))
+            os.dup2(original, 2)
+            os.close(original)
+            file.seek(0)
+            texts.append(file.read(MAX_STDERR_BYTES).decode(errors="replace"))

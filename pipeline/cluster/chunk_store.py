@@ -56,9 +56,9 @@ class ChunkStore:
     def write(self, key: str, result: bytes) -> None:
         """Keep the result of a chunk: whole, or not at all."""
         draft, file = self.folder / DRAFT_NAME, self._file(key)
-        with open_file_below(self.folder.parent, draft, "wb") as opened:
-            opened.write(hashlib.sha256(result).digest())
-            opened.write(result)
+        with open_file_below(self.folder.parent, draft, "wb") as stream:
+            stream.write(hashlib.sha256(result).digest())
+            stream.write(result)
         replace_file_below(self.folder.parent, draft, file)
 
     def _file(self, key: str) -> Path:
@@ -67,8 +67,8 @@ class ChunkStore:
 
 def chunk_folder(artifact: Path) -> Path:
     """The folder of the chunks of an artifact, hidden beside it."""
-    place = resolve_folder(artifact)
-    return place.parent / f".{place.name}.chunks"
+    target = resolve_folder(artifact)
+    return target.parent / f".{target.name}.chunks"
 
 
 @contextmanager
@@ -81,10 +81,10 @@ def open_chunk_store(plan: Plan | None) -> Iterator[ChunkStore | None]:
         yield None
         return
     folder = chunk_folder(plan.folder)
-    made_from = {label: each.fingerprint for label, each in plan.inputs.items()}
-    known = {"stage": plan.stage, "config": to_jsonable(plan.config), "inputs": made_from, "seed": plan.seed}
+    fingerprints = {label: each.fingerprint for label, each in plan.inputs.items()}
+    identity = {"stage": plan.stage, "config": to_jsonable(plan.config), "inputs": fingerprints, "seed": plan.seed}
     make_folder_below(folder.parent, folder)
-    yield ChunkStore(folder, sha256_of_json({**known, "packages": installed_packages()}))
+    yield ChunkStore(folder, sha256_of_json({**identity, "packages": installed_packages()}))
     remove_path_below(folder.parent, folder)
 
 

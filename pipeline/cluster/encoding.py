@@ -95,12 +95,12 @@ class ClusterEncoder:
     ) -> Iterator[tuple[list[list[Row]], session.ComputeChunk]]:
         portions = chunk_rows(rows, CHUNK_ROWS)
         folder = str(Path(self.tokenizer.path or "").absolute())
-        while taken := list(islice(portions, PORTIONS_PER_CHUNK)):
-            columns = [split_row_columns(each, multi_reference=multi_reference)[:2] for each in taken]
-            about = [repr(languages), repr(tag)]
-            key = hash_text_columns(about, *(texts for each in columns for texts in each))
+        while chunk_portions := list(islice(portions, PORTIONS_PER_CHUNK)):
+            columns = [split_row_columns(each, multi_reference=multi_reference)[:2] for each in chunk_portions]
+            settings = [repr(languages), repr(tag)]
+            key = hash_text_columns(settings, *(texts for each in columns for texts in each))
             yield (
-                taken,
+                chunk_portions,
                 session.ComputeChunk(key, (folder, self.tokenizer.fingerprint, languages, tag, columns)),
             )
 
@@ -129,8 +129,8 @@ def encode_columns(
             arrays = [list_array(side.ids, side.lengths) for side in (chunk.source, chunk.target)]
             arrays += [] if chunk.source.words is None else [list_array(*chunk.source.words)]
             stream.write_batch(pa.record_batch(arrays, schema=_encoded_rows_schema(counts_words=counts_words)))
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def read_columns(
@@ -176,6 +176,8 @@ def _load_tokenizers(
     folder: str, fingerprint: str, languages: tuple[str, ...], tag: str | None
 ) -> tuple[Tokenizer, Tokenizer]:
     check_folder_is_shared(Path(folder))
-    known = Input(fingerprint, folder)
-    source, target = read_artifact(Path(folder), lambda _: load_tokenizer_pair(Path(folder)), must_match=known)
+    tokenizer_input = Input(fingerprint, folder)
+    source, target = read_artifact(
+        Path(folder), lambda _: load_tokenizer_pair(Path(folder)), must_match=tokenizer_input
+    )
     return select_source_tokenizer(source, languages, tag), target

@@ -54,9 +54,9 @@ class LocalSession:
             DataError: a process is killed.
         """
         if self.workers == 0:
-            for known, chunk in chunks:
+            for item, chunk in chunks:
                 result = self._read_stored(chunk)
-                yield known, result if result is not None else self._store_result(chunk, compute(*chunk.arguments))
+                yield item, result if result is not None else self._store_result(chunk, compute(*chunk.arguments))
             return
         with ExitStack() as stack:
             yield from self._map_by_processes(compute, enumerate(chunks), stack)
@@ -69,33 +69,35 @@ class LocalSession:
     ) -> Iterator[tuple[ItemT, bytes]]:
         idle: list[WorkerConnection] = []
         busy: dict[WorkerConnection, int] = {}
-        asked: dict[int, tuple[ItemT, ComputeChunk]] = {}
+        pending: dict[int, tuple[ItemT, ComputeChunk]] = {}
         results: dict[int, bytes] = {}
-        following, is_ended = 0, False
+        next_number, is_ended = 0, False
         while True:
-            while not is_ended and len(busy) < self.workers and len(asked) < MAX_PENDING_CHUNKS_PER_CPU * self.workers:
-                if (taken := next(numbered_chunks, None)) is None:
+            while (
+                not is_ended and len(busy) < self.workers and len(pending) < MAX_PENDING_CHUNKS_PER_CPU * self.workers
+            ):
+                if (numbered_chunk := next(numbered_chunks, None)) is None:
                     is_ended = True
                     break
-                number, asked[number] = taken
-                chunk = asked[number][1]
-                if (kept := self._read_stored(chunk)) is not None:
-                    results[number] = kept
+                number, pending[number] = numbered_chunk
+                chunk = pending[number][1]
+                if (stored_result := self._read_stored(chunk)) is not None:
+                    results[number] = stored_result
                     continue
                 line = idle.pop() if idle else self._fork(compute, stack)
                 send_to_worker(line, chunk.arguments, WORKER_KILLED_MESSAGE)
                 busy[line] = number
-            if following in results:
-                yield asked.pop(following)[0], results.pop(following)
-                following += 1
+            if next_number in results:
+                yield pending.pop(next_number)[0], results.pop(next_number)
+                next_number += 1
                 continue
             if not busy:
                 return
-            ready = wait(list(busy))
-            for line in [each for each in busy if each in ready]:
+            ready_lines = wait(list(busy))
+            for line in [each for each in busy if each in ready_lines]:
                 (result,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
                 number = busy.pop(line)
-                results[number] = self._store_result(asked[number][1], result)
+                results[number] = self._store_result(pending[number][1], result)
                 idle.append(line)
 
     def _fork(self, compute: Callable[..., bytes], stack: ExitStack) -> WorkerConnection:

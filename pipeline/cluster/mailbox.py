@@ -35,8 +35,8 @@ class Mailbox:
 
     def take(self) -> list[tuple[str, ReporterEvent]]:
         """Return the events that have come since the last call, each with its sender."""
-        taken, self._events = self._events, []
-        return taken
+        events, self._events = self._events, []
+        return events
 
     def ask_to_stop(self, signal: str) -> set[str]:
         """Let all senders know that they are to stop, as by a signal; return those that have begun: no other will."""
@@ -55,8 +55,8 @@ class EventReporter(NullReporter):
     def pop_events(self) -> list[ReporterEvent]:
         """Return the events since the last call."""
         with self._lock:
-            drained, self._events = self._events, []
-        return drained
+            events, self._events = self._events, []
+        return events
 
     def line(self, text: str) -> None:
         self.record_event("line", text)
@@ -106,10 +106,10 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
 
     if ray.get(mailbox.put.remote(sender, [])) is not None:
         raise StoppedError("stopped before it began; the same command goes on")
-    reporter, over = EventReporter(), threading.Event()
+    reporter, end_event = EventReporter(), threading.Event()
 
     def post(interrupt: Callable[[], None]) -> None:
-        while not over.wait(POLL_INTERVAL_SECONDS):
+        while not end_event.wait(POLL_INTERVAL_SECONDS):
             is_asked = reporter.stop is not None
             reporter.stop = ray.get(mailbox.put.remote(sender, reporter.pop_events()))
             if reporter.stop is not None:
@@ -117,7 +117,7 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
                 if not is_asked:
                     interrupt()
 
-    with _interruptible_main_thread(over) as interrupt:
+    with _interruptible_main_thread(end_event) as interrupt:
         thread = threading.Thread(target=post, args=(interrupt,), daemon=True)
         thread.start()
         try:
@@ -125,13 +125,13 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
         except KeyboardInterrupt:
             raise StoppedError("stopped; the same command goes on") from None
         finally:
-            over.set()
+            end_event.set()
             thread.join()
             ray.get(mailbox.put.remote(sender, reporter.pop_events()))
 
 
 @contextmanager
-def _interruptible_main_thread(over: threading.Event) -> Iterator[Callable[[], None]]:
+def _interruptible_main_thread(end_event: threading.Event) -> Iterator[Callable[[], None]]:
     """Yield a function that interrupts this thread while the block runs, until `over`; one without effect where this is
     not the main thread. Its signal is SIGTERM, as Ray blocks SIGINT in its workers.
     """
@@ -141,14 +141,14 @@ def _interruptible_main_thread(over: threading.Event) -> Iterator[Callable[[], N
         return
 
     def raise_interrupt(number: int, frame: object) -> None:
-        if not over.is_set():
+        if not end_event.is_set():
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, raise_interrupt) or signal.SIG_DFL
+    previous_handler = signal.signal(signal.SIGTERM, raise_interrupt) or signal.SIG_DFL
     try:
         yield partial(signal.pthread_kill, thread.ident, signal.SIGTERM)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 @dataclass

@@ -35,36 +35,36 @@ def installed_packages() -> dict[str, str]:
     """Versions of Python and of COMPARED_PACKAGES, and a hash of the source files of tfm: an editable installation
     keeps its version while its files change.
     """
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in COMPARED_PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return {**found, CODE_LABEL: _hash_source_files(Path(__file__).parents[2])}
+            versions[package] = "not installed"
+    return {**versions, CODE_LABEL: _hash_source_files(Path(__file__).parents[2])}
 
 
-def check_same_packages(wanted: Mapping[str, str]) -> None:
+def check_same_packages(packages: Mapping[str, str]) -> None:
     """Raise RecipeError where this node has other packages than the process that was started.
 
     Args:
-        wanted: `installed_packages` of that process.
+        packages: `installed_packages` of that process.
     """
-    here = installed_packages()
-    for name, value in wanted.items():
-        if here.get(name) != value:
-            problem = f"--cluster: {name} is {here.get(name)} on node {socket.gethostname()}, and {value} here"
+    versions = installed_packages()
+    for name, value in packages.items():
+        if versions.get(name) != value:
+            problem = f"--cluster: {name} is {versions.get(name)} on node {socket.gethostname()}, and {value} here"
             raise RecipeError(f"{problem}: install the same packages on all nodes, and start its part of Ray again")
 
 
 def require_same_packages(compute: Callable[P, R]) -> Callable[P, R]:
     """Return a function that a node calls in place of another, and that refuses where packages differ from here."""
-    wanted = installed_packages()
+    versions = installed_packages()
 
     @wraps(compute)
-    def compute_with_same_packages(*arguments: P.args, **named: P.kwargs) -> R:
-        check_same_packages(wanted)
-        return compute(*arguments, **named)
+    def compute_with_same_packages(*arguments: P.args, **keywords: P.kwargs) -> R:
+        check_same_packages(versions)
+        return compute(*arguments, **keywords)
 
     return compute_with_same_packages
 
@@ -76,8 +76,10 @@ def import_problem(error: BaseException) -> str | None:
         return None
     node, reasons = NODE_PATTERN.search(text), IMPORT_ERROR_PATTERN.findall(text)
     reason = reasons[-1] if reasons else text.strip().splitlines()[-1]
-    where = "a node" if node is None else f"node {node[1]}"
-    return f"--cluster: {where} cannot load tfm ({reason:.200}): {install_command('cluster')} on every node, as here"
+    node_name = "a node" if node is None else f"node {node[1]}"
+    return (
+        f"--cluster: {node_name} cannot load tfm ({reason:.200}): {install_command('cluster')} on every node, as here"
+    )
 
 
 def _hash_source_files(package: Path) -> str:

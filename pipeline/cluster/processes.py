@@ -53,12 +53,12 @@ def choose_resources(cluster: ClusterSession, device: str) -> ProcessResources:
     """
     nodes = [each["Resources"] for each in cluster.ray.nodes() if each["Alive"]]
     has_gpu = any(each.get("GPU", 0) for each in nodes)
-    needed = ProcessResources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
-    if not any(needed.num_processes_on_node(each) for each in nodes):
-        wanted = format_count(needed.num_cpus, "processor") + (" and a GPU" if needed.num_gpus else "")
+    resources = ProcessResources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
+    if not any(resources.num_processes_on_node(each) for each in nodes):
+        description = format_count(resources.num_cpus, "processor") + (" and a GPU" if resources.num_gpus else "")
         remedy = "start a larger node, or set OMP_NUM_THREADS to fewer threads"
-        raise RecipeError(f"--cluster: no node has {wanted} for one process; {remedy}")
-    return needed
+        raise RecipeError(f"--cluster: no node has {description} for one process; {remedy}")
+    return resources
 
 
 def max_processes(cluster: ClusterSession, resources: ProcessResources) -> int:
@@ -69,8 +69,8 @@ def max_processes(cluster: ClusterSession, resources: ProcessResources) -> int:
 @contextmanager
 def open_mailbox(cluster: ClusterSession) -> Iterator[Any]:
     """Start the actor of a mailbox on the node of this process, for the time of the block."""
-    here = cluster.ray.get_runtime_context().get_node_id()
-    near = cluster.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
+    node_id = cluster.ray.get_runtime_context().get_node_id()
+    near = cluster.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
     mailbox = cluster.ray.remote(num_cpus=0, scheduling_strategy=near)(Mailbox).remote()
     try:
         yield mailbox
@@ -106,29 +106,29 @@ def run_jobs(
     task = cluster.ray.remote(
         num_cpus=process_resources.num_cpus, num_gpus=process_resources.num_gpus, max_retries=MAX_RETRIES, max_calls=1
     )(require_same_packages(_run_job))
-    replay, failed = MailboxReplay(reporter, labelled=True), dict[str, Exception]()
+    replay, errors = MailboxReplay(reporter, labelled=True), dict[str, Exception]()
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop:
-        place = str(Path.cwd())
-        running = {task.remote(mailbox, name, place, work): name for name, work in jobs.items()}
+        working_folder = str(Path.cwd())
+        running = {task.remote(mailbox, name, working_folder, work): name for name, work in jobs.items()}
         while running:
-            done, _ = cluster.ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL_SECONDS)
+            references, _ = cluster.ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL_SECONDS)
             replay.replay_events(cluster.result(mailbox.take.remote()))
-            for each in done:
-                name = running.pop(each)
+            for reference in references:
+                name = running.pop(reference)
                 try:
-                    cluster.result(each)
+                    cluster.result(reference)
                 except (TfmError, OSError) as error:
-                    failed[name] = error
-            if stop or (failed and not keep_going):
-                begun = cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
-                for each in [each for each, name in running.items() if name not in begun]:
-                    cluster.ray.cancel(each, force=True)  # else a process is started for each to say that it ends
-                    failed[running.pop(each)] = StoppedError("stopped before it began; the same command goes on")
+                    errors[name] = error
+            if stop or (errors and not keep_going):
+                started_names = cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
+                for reference in [reference for reference, name in running.items() if name not in started_names]:
+                    cluster.ray.cancel(reference, force=True)  # else a process is started for each to say that it ends
+                    errors[running.pop(reference)] = StoppedError("stopped before it began; the same command goes on")
             on_poll(list(running.values()))
         replay.replay_events(cluster.result(mailbox.take.remote()))
     if stop:
         raise StoppedError("stopped; the same command goes on")
-    return failed
+    return errors
 
 
 def _run_job(mailbox: Any, name: str, folder: str, work: JobFunction) -> None:

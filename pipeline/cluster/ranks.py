@@ -47,12 +47,12 @@ def train_on_ranks(
         Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all is saved; or ranks were lost more often than `restarts`.
         Exception: the error of a rank.
     """
-    needed = choose_resources(cluster, device)
+    resources = choose_resources(cluster, device)
     replay = MailboxReplay(reporter, labelled=False)
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop, _temporary_storage() as storage:
         cluster.result(mailbox.take.remote())  # a node that cannot is refused before Ray Train tries, again and again
-        wait_for_room(cluster, needed, num_ranks, stop, reporter)
-        trainer = _make_trainer(mailbox, work, num_ranks, needed, restarts, storage)
+        wait_for_room(cluster, resources, num_ranks, stop, reporter)
+        trainer = _make_trainer(mailbox, work, num_ranks, resources, restarts, storage)
         fit = _FitThread(trainer)
         fit.start()
         errors: list[tuple[int, Exception]] = []
@@ -94,9 +94,9 @@ def wait_for_room(
     Raises:
         Stopped: a stop is asked for.
     """
-    is_told, begun = False, time.monotonic()
+    is_told, start = False, time.monotonic()
     while (problem := _room_problem(cluster, resources, num_ranks)) is not None:
-        if not is_told and time.monotonic() - begun >= SILENT_SECONDS:
+        if not is_told and time.monotonic() - start >= SILENT_SECONDS:
             reporter.warn(problem)
             is_told = True
         if stop:

@@ -62,8 +62,8 @@ def _answers_as_http2(connection: socket.socket) -> bool:
     try:
         connection.sendall(HTTP2_PREFACE + HTTP2_EMPTY_SETTINGS)
         header = b""
-        while len(header) < HTTP2_HEADER_BYTES and (more := connection.recv(HTTP2_HEADER_BYTES - len(header))):
-            header += more
+        while len(header) < HTTP2_HEADER_BYTES and (part := connection.recv(HTTP2_HEADER_BYTES - len(header))):
+            header += part
     except (TimeoutError, ConnectionError):
         return False
     return len(header) == HTTP2_HEADER_BYTES and header[HTTP2_TYPE_OFFSET] == HTTP2_SETTINGS_TYPE

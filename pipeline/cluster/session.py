@@ -65,8 +65,8 @@ class ClusterSession:
 
     def share(self, value: ValueT) -> ValueT:
         """Return what stands for a value in the arguments of chunks: it travels to each node once."""
-        shared: ValueT = self.ray.put(value)
-        return shared
+        reference: ValueT = self.ray.put(value)
+        return reference
 
     def map_in_order(
         self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, ComputeChunk]], *, num_gpus: float = 0
@@ -91,36 +91,36 @@ class ClusterSession:
         """
         self._check_resources(num_gpus)
         task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(require_same_packages(compute))
-        coming, most = enumerate(chunks), self._max_pending()
-        asked: dict[int, tuple[ItemT, str]] = {}
+        numbered_chunks, max_pending = enumerate(chunks), self._max_pending()
+        pending: dict[int, tuple[ItemT, str]] = {}
         running: dict[Any, int] = {}
         results: dict[int, bytes] = {}
-        for following in itertools.count():
-            while len(asked) < most and (taken := next(coming, None)) is not None:
-                number, (known, chunk) = taken
-                asked[number] = known, chunk.key
-                if self.store is not None and (kept := self.store.read(chunk.key)) is not None:
-                    results[number] = kept
+        for next_number in itertools.count():
+            while len(pending) < max_pending and (numbered_chunk := next(numbered_chunks, None)) is not None:
+                number, (item, chunk) = numbered_chunk
+                pending[number] = item, chunk.key
+                if self.store is not None and (stored_result := self.store.read(chunk.key)) is not None:
+                    results[number] = stored_result
                 else:
                     running[task.remote(*chunk.arguments)] = number
-            if following not in asked:
+            if next_number not in pending:
                 return
-            while following not in results:
-                for done in self._wait_for_results(list(running)):
-                    number = running.pop(done)
-                    results[number] = self.result(done)
+            while next_number not in results:
+                for reference in self._wait_for_results(list(running)):
+                    number = running.pop(reference)
+                    results[number] = self.result(reference)
                     if self.store is not None:
-                        self.store.write(asked[number][1], results[number])
-                most = self._max_pending()
-            yield asked.pop(following)[0], results.pop(following)
+                        self.store.write(pending[number][1], results[number])
+                max_pending = self._max_pending()
+            yield pending.pop(next_number)[0], results.pop(next_number)
 
     def _wait_for_results(self, references: list[Any]) -> list[Any]:
         """Return the references of results that have come. Raises Stopped where the cluster has lost all processors."""
         lost_at: float | None = None
         while True:
-            done: list[Any] = self.ray.wait(references, num_returns=1, timeout=NODE_POLL_SECONDS)[0]
-            if done:
-                return done
+            ready_references: list[Any] = self.ray.wait(references, num_returns=1, timeout=NODE_POLL_SECONDS)[0]
+            if ready_references:
+                return ready_references
             if self.ray.cluster_resources().get("CPU", 0) >= 1:
                 lost_at = None
                 continue
@@ -151,7 +151,7 @@ class ClusterSession:
             Stopped: the task lost its process MAX_RETRIES times, or the node of this process was lost.
         """
         try:
-            found: Any = self.ray.get(reference)
+            result: Any = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             if isinstance(error, self.ray.exceptions.RayTaskError) and isinstance(error.cause, (TfmError, OSError)):
                 raise error.cause from None
@@ -159,10 +159,10 @@ class ClusterSession:
                 raise RecipeError(problem) from None
             if isinstance(error, self.ray.exceptions.RayTaskError):
                 raise
-            lost = f"the cluster was lost ({type(error).__name__}), or it lost a process {MAX_RETRIES} times"
+            problem_text = f"the cluster was lost ({type(error).__name__}), or it lost a process {MAX_RETRIES} times"
             remedy = "the same command goes on; if memory ran out, give each processor of a node more of it"
-            raise StoppedError(f"{lost}: {remedy}") from error
-        return found
+            raise StoppedError(f"{problem_text}: {remedy}") from error
+        return result
 
 
 @contextmanager
@@ -209,11 +209,11 @@ def _keep_signal_handlers() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only there may Python set handlers
         yield
         return
-    before = {number: handler for number in STOP_SIGNALS if (handler := signal.getsignal(number)) is not None}
+    handlers = {number: handler for number in STOP_SIGNALS if (handler := signal.getsignal(number)) is not None}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
@@ -233,9 +233,9 @@ def _init_ray(ray: Any, address: str) -> None:
     """Connect Ray, or start it: twice if need be, as it gives a node of a busy machine no more than half a minute."""
     attempts = 2 if address == NEW_CLUSTER_ADDRESS else 1
     for attempt in range(1, attempts + 1):
-        said: list[str] = []
+        stderr_texts: list[str] = []
         try:
-            with nullcontext(said) if address == NEW_CLUSTER_ADDRESS else capture_stderr() as said:
+            with nullcontext(stderr_texts) if address == NEW_CLUSTER_ADDRESS else capture_stderr() as stderr_texts:
                 ray.init(
                     address="local"
                     if address == NEW_CLUSTER_ADDRESS
@@ -247,12 +247,12 @@ def _init_ray(ray: Any, address: str) -> None:
                 )
         except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
             ray.shutdown()
-            if (problem := refused_token_problem("".join(said))) is not None:
+            if (problem := refused_token_problem("".join(stderr_texts))) is not None:
                 raise RecipeError(f"--cluster {address}: {problem}") from error
-            sys.stderr.writelines(said)
+            sys.stderr.writelines(stderr_texts)
             if attempt == attempts:
                 reason = " ".join(str(error).split())
                 raise RecipeError(f"--cluster {address}: Ray does not start or answer ({reason:.200})") from error
         else:
-            sys.stderr.writelines(said)
+            sys.stderr.writelines(stderr_texts)
             return

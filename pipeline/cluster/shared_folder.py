@@ -11,8 +11,8 @@ from tfm.pipeline.errors import DataError
 def check_folder_is_shared(folder: Path) -> None:
     """Raise DataError where a folder that the process has that was started is not on this node."""
     if not folder.is_dir():
-        where = f"is not there on node {socket.gethostname()}"
-        raise DataError(f"{where}: all nodes need it under this path, as in a shared folder", file=folder)
+        problem = f"is not there on node {socket.gethostname()}"
+        raise DataError(f"{problem}: all nodes need it under this path, as in a shared folder", file=folder)
 
 
 @contextmanager

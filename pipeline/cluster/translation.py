@@ -90,9 +90,11 @@ class ClusterTranslator:
         if self.config.strategy == "mbr":
             reporter.line(cost_message(self.config))
         cuts, limit = SourceProblems(), 0
-        beside = [None if each is None else iter(each) for each in (prefixes, forced)]
+        constraint_lines = [None if each is None else iter(each) for each in (prefixes, forced)]
         for count, result in self.cluster.map_in_order(
-            translate_chunk, self._make_chunks(lines, languages, beside), num_gpus=float(self.device == "cuda")
+            translate_chunk,
+            self._make_chunks(lines, languages, constraint_lines),
+            num_gpus=float(self.device == "cuda"),
         ):
             try:
                 translations, problems, limit = parse_chunk_result(result, count)
@@ -101,25 +103,43 @@ class ClusterTranslator:
             cuts = SourceProblems(**{name: number + problems[name] for name, number in asdict(cuts).items()})
             on_done(count)
             yield from translations
-        check_no_unused_lines(*beside)
+        check_no_unused_lines(*constraint_lines)
         cuts.warn(reporter, limit)
 
     def _make_chunks(
         self, lines: Iterable[str], languages: Languages, constraint_lines: Sequence[Iterator[str] | None]
     ) -> Iterator[tuple[int, ComputeChunk]]:
         folders = tuple(str(Path(each.path or "").absolute()) for each in self.models)
-        made = tuple(each.fingerprint for each in self.models)
-        made_shortlist = None if self.shortlist is None else self.shortlist.fingerprint
+        fingerprints = tuple(each.fingerprint for each in self.models)
+        shortlist_fingerprint = None if self.shortlist is None else self.shortlist.fingerprint
         shortlist = self.config.shortlist  # a node has another working folder
-        there = {} if shortlist is None else {"shortlist": str(Path(shortlist).absolute())}
-        config = self.config.model_copy(update=there).model_dump_json(exclude_unset=True)
+        shortlist_update = {} if shortlist is None else {"shortlist": str(Path(shortlist).absolute())}
+        config = self.config.model_copy(update=shortlist_update).model_dump_json(exclude_unset=True)
         for rows in chunk_rows(zip(lines), self.chunk_lines):
             texts = [line for (line,) in rows]
             starts, words = (None if each is None else list(islice(each, len(texts))) for each in constraint_lines)
-            about = [self.device, repr(languages), config, str(self.threads), str(starts is None), str(words is None)]
-            key = hash_text_columns(texts, starts or [], words or [], about)
-            given = folders, made, self.device, self.threads, languages, config, texts, starts, words, made_shortlist
-            yield len(texts), ComputeChunk(key, given)
+            settings = [
+                self.device,
+                repr(languages),
+                config,
+                str(self.threads),
+                str(starts is None),
+                str(words is None),
+            ]
+            key = hash_text_columns(texts, starts or [], words or [], settings)
+            arguments = (
+                folders,
+                fingerprints,
+                self.device,
+                self.threads,
+                languages,
+                config,
+                texts,
+                starts,
+                words,
+                shortlist_fingerprint,
+            )
+            yield len(texts), ComputeChunk(key, arguments)
 
 
 @contextmanager
@@ -159,7 +179,7 @@ def translate_chunk(
     lines: Lines,
     prefixes: Lines | None,
     forced: Lines | None,
-    made_shortlist: str | None,
+    shortlist_fingerprint: str | None,
 ) -> bytes:
     """Translate some lines, on a node.
 
@@ -173,7 +193,7 @@ def translate_chunk(
         lines: the texts.
         prefixes: for each line, text that its translations begin with.
         forced: for each line, words and phrases that its translations must contain.
-        made_shortlist: the fingerprint of the shortlist that the settings name; None: none.
+        shortlist_fingerprint: the fingerprint of the shortlist that the settings name; None: none.
 
     Returns:
         JSON: the translations of each line, the counts of `SourceProblems`, and the most pieces that the model reads.
@@ -182,9 +202,9 @@ def translate_chunk(
 
     loaded, cuts = load_models(folders, fingerprints, device), SourceProblems()
     settings = DecodingConfig.model_validate_json(config)
-    known = None if made_shortlist is None else Input.from_value(made_shortlist)
+    shortlist_input = None if shortlist_fingerprint is None else Input.from_value(shortlist_fingerprint)
     with imitate_num_threads(threads):
-        found = translate_lines(
+        results = translate_lines(
             select_languages(loaded, languages),
             lines,
             settings,
@@ -192,9 +212,9 @@ def translate_chunk(
             prefixes=prefixes,
             forced=forced,
             earlier_problems=cuts,
-            shortlist=load_shortlist(loaded, settings, known),
+            shortlist=load_shortlist(loaded, settings, shortlist_input),
         )
-        translations = [[asdict(each) for each in n_best] for n_best in found]
+        translations = [[asdict(each) for each in n_best] for n_best in results]
     limit = loaded.model.max_length - 1
     return json.dumps({"translations": translations, "problems": asdict(cuts), "limit": limit}).encode()
 
@@ -202,27 +222,27 @@ def translate_chunk(
 def parse_chunk_result(content: bytes, count: int) -> tuple[list[list[Translation]], dict[str, int], int]:
     """Read what `translate_chunk` gave. Raises ValueError where it is not that of so many lines."""
     try:
-        found: Any = json.loads(content)
-        translations = [[_parse_translation(each) for each in n_best] for n_best in found["translations"]]
-        problems = {name: int(found["problems"][name]) for name in asdict(SourceProblems())}
+        document: Any = json.loads(content)
+        translations = [[_parse_translation(each) for each in n_best] for n_best in document["translations"]]
+        problems = {name: int(document["problems"][name]) for name in asdict(SourceProblems())}
         if len(translations) != count or not all(translations):
             raise ValueError("it has another number of lines")
-        return translations, problems, int(found["limit"])
+        return translations, problems, int(document["limit"])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(str(error)) from error
 
 
 def _parse_translation(record: Any) -> Translation:
     """Return a translation that was kept. Raises ValueError or TypeError where the record is none."""
-    found = Translation(**record)
+    translation = Translation(**record)
     kinds: dict[str, tuple[type, ...]] = {"score": (float, int), "log_prob": (float, int), "num_tokens": (int,)}
     for name, kind in {"text": (str,), **kinds}.items():
-        if type(getattr(found, name)) not in kind:
-            raise TypeError(f"{name} is a {type(getattr(found, name)).__name__}")
-    if found.text != join_to_one_line(found.text):
+        if type(getattr(translation, name)) not in kind:
+            raise TypeError(f"{name} is a {type(getattr(translation, name)).__name__}")
+    if translation.text != join_to_one_line(translation.text):
         raise ValueError("a translation has more than one line")
-    found.text.encode()  # no half of a surrogate pair
-    return found
+    translation.text.encode()  # no half of a surrogate pair
+    return translation
 
 
 @lru_cache(maxsize=1)

@@ -34,21 +34,21 @@ def pull(name: str, out: Path, *, revision: str | None, reporter: Reporter) -> M
         out.mkdir(parents=True, exist_ok=True)
     with (
         install_artifact(out / MODEL_FOLDER, "train") as draft,
-        tempfile.TemporaryDirectory(dir=draft.parent, prefix=".pull-") as place,
+        tempfile.TemporaryDirectory(dir=draft.parent, prefix=".pull-") as temporary_folder,
     ):
-        fetched = Path(place)
-        _fetch(name, MANIFEST_FILE, fetched, revision)
-        manifest = read_manifest(Path(name), fetched / MODEL_FOLDER)
+        download_folder = Path(temporary_folder)
+        _fetch(name, MANIFEST_FILE, download_folder, revision)
+        manifest = read_manifest(Path(name), download_folder / MODEL_FOLDER)
         size = sum(entry.size for entry in manifest.files.values())
-        if shutil.disk_usage(fetched).free < size:
+        if shutil.disk_usage(download_folder).free < size:
             raise CannotWrite(f"{out}: the model needs {size:,} bytes, and the disk has not so many: make room")
         with reporter.bar("fetching", len(manifest.files), "files") as bar:
-            for each in manifest.files:
-                _fetch(name, each, fetched, revision)
+            for file in manifest.files:
+                _fetch(name, file, download_folder, revision)
                 bar.advance()
-        for each in (*manifest.files, MANIFEST_FILE):
-            (draft / each).parent.mkdir(parents=True, exist_ok=True)
-            (fetched / MODEL_FOLDER / each).rename(draft / each)
+        for file in (*manifest.files, MANIFEST_FILE):
+            (draft / file).parent.mkdir(parents=True, exist_ok=True)
+            (download_folder / MODEL_FOLDER / file).rename(draft / file)
     return manifest
 
 

@@ -52,16 +52,16 @@ def push(
             repository = api.create_repo(name, private=private or None, exist_ok=True).repo_id
             if revision is not None:
                 api.create_branch(repository, branch=revision, exist_ok=True)
-            stale = _stale_file_deletions(api.list_repo_files(repository, revision=revision), operations)
+            deletions = _stale_file_deletions(api.list_repo_files(repository, revision=revision), operations)
             return api.create_commit(
                 repository,
-                [*operations.values(), *stale],
+                [*operations.values(), *deletions],
                 commit_message=f"Model {manifest.fingerprint[:16]}",
                 revision=revision,
             )
 
-    sent = read_artifact(folder, upload, "train")
-    return PushedCommit(str(sent.commit_url), str(sent.oid))
+    commit = read_artifact(folder, upload, "train")
+    return PushedCommit(str(commit.commit_url), str(commit.oid))
 
 
 def _upload_operations(manifest: Manifest, card: str) -> dict[str, Any]:
@@ -69,10 +69,10 @@ def _upload_operations(manifest: Manifest, card: str) -> dict[str, Any]:
     from huggingface_hub import CommitOperationAdd
 
     names = [*manifest.files, MANIFEST_FILE]
-    sent: Mapping[str, Path | bytes] = {f"{MODEL_FOLDER}/{each}": manifest.folder / each for each in names}
+    contents: Mapping[str, Path | bytes] = {f"{MODEL_FOLDER}/{each}": manifest.folder / each for each in names}
     return {
         path: CommitOperationAdd(path, str(content) if isinstance(content, Path) else content)
-        for path, content in {**sent, CARD_FILE: card.encode()}.items()
+        for path, content in {**contents, CARD_FILE: card.encode()}.items()
     }
 
 

@@ -82,5 +82,5 @@ def convert_hub_errors(name: str, revision: str | None) -> Iterator[None]:
 def _is_connection_error(error: Exception) -> bool:
     """Return whether the network failed, by whichever library of HTTP huggingface_hub uses."""
     modules = [each.__module__ for each in type(error).__mro__]
-    by_library = any(name.startswith(("http", "requests", "urllib3")) for name in modules)
-    return by_library or isinstance(error, (ConnectionError, TimeoutError))
+    is_of_library = any(name.startswith(("http", "requests", "urllib3")) for name in modules)
+    return is_of_library or isinstance(error, (ConnectionError, TimeoutError))

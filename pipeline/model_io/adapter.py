@@ -58,7 +58,7 @@ def merge_adapter(folder: Path, weights: dict[str, Tensor], displayed_folder: Pa
     if not (folder / SETTINGS_FILE).exists():
         return weights
     try:
-        about = AdapterSettings.model_validate(
+        adapter = AdapterSettings.model_validate(
             read_json(folder / SETTINGS_FILE, displayed_path=displayed_folder / SETTINGS_FILE)
         )
     except ValidationError as error:
@@ -66,4 +66,4 @@ def merge_adapter(folder: Path, weights: dict[str, Tensor], displayed_folder: Pa
             f"not an adapter: {validation_problem(error)}", file=displayed_folder / SETTINGS_FILE
         ) from error
     read_shapes(folder / WEIGHTS_FILE)  # which bounds what is made of its header
-    return merge_adapters(weights, load_file(path_for_safetensors(folder / WEIGHTS_FILE)), about.factor)
+    return merge_adapters(weights, load_file(path_for_safetensors(folder / WEIGHTS_FILE)), adapter.factor)

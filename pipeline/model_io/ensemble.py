@@ -55,8 +55,8 @@ class Ensemble(nn.Module):
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of the first model; models of images may differ in the number of tokens of an image."""
-        found: Layout = self.members[0].source_layout(source, lengths)
-        return found
+        layout: Layout = self.members[0].source_layout(source, lengths)
+        return layout
 
     def start(self, source: Tensor, layout: Layout) -> EnsembleState:
         """Read source ids (N,) or images; a state of one row a sentence."""
@@ -66,12 +66,12 @@ class Ensemble(nn.Module):
 
     def step(self, tokens: Tensor, state: EnsembleState) -> tuple[LogProbFn, EnsembleState]:
         """The next token of every row (R,) -> log of the mean probabilities, when asked for, and the state after it."""
-        stepped = [each.step(tokens, own) for each, own in zip(self.members, state.states, strict=True)]
+        steps = [each.step(tokens, member_state) for each, member_state in zip(self.members, state.states, strict=True)]
 
         def predict(row_selection: RowSelection) -> Tensor:
-            return torch.stack([each(row_selection) for each, _ in stepped]).logsumexp(0).sub_(math.log(len(stepped)))
+            return torch.stack([each(row_selection) for each, _ in steps]).logsumexp(0).sub_(math.log(len(steps)))
 
-        return predict, EnsembleState(tuple(own for _, own in stepped))
+        return predict, EnsembleState(tuple(member_state for _, member_state in steps))
 
 
 def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:
@@ -85,18 +85,18 @@ def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dt
     Raises:
         DataError: the models do other work, or cut text in another way.
     """
-    first, *others = [open_artifact(folder, "train") for folder in folders]
-    for other in others:
-        _check_same_vocabulary(first, other)
-    loaded = [load_model(folder, device, dtype) for folder in folders]
-    if len(loaded) == 1:
-        return loaded[0]
-    for each in loaded:
-        _check_same_task(loaded[0], each)
-    ensemble: Any = Ensemble([each.model for each in loaded])
-    blocks = [each.config.block for each in loaded if each.config.block is not None]
-    config = loaded[0].config.model_copy(update={"block": min(blocks, default=None)})
-    return replace(loaded[0], model=ensemble, config=config)
+    first, *further_manifests = [open_artifact(folder, "train") for folder in folders]
+    for manifest in further_manifests:
+        _check_same_vocabulary(first, manifest)
+    members = [load_model(folder, device, dtype) for folder in folders]
+    if len(members) == 1:
+        return members[0]
+    for member in members:
+        _check_same_task(members[0], member)
+    ensemble: Any = Ensemble([member.model for member in members])
+    blocks = [member.config.block for member in members if member.config.block is not None]
+    config = members[0].config.model_copy(update={"block": min(blocks, default=None)})
+    return replace(members[0], model=ensemble, config=config)
 
 
 def _check_same_task(one: LoadedModel, other: LoadedModel) -> None:
@@ -114,15 +114,19 @@ def _check_same_task(one: LoadedModel, other: LoadedModel) -> None:
 
 def _check_same_vocabulary(one: Manifest, other: Manifest) -> None:
     if IMAGES_FILE in one.files or IMAGES_FILE in other.files:
-        own, its = (each.files[IMAGES_FILE].sha256 if IMAGES_FILE in each.files else "" for each in (one, other))
-        if own != its:
+        first_digest, second_digest = (
+            manifest.files[IMAGES_FILE].sha256 if IMAGES_FILE in manifest.files else "" for manifest in (one, other)
+        )
+        if first_digest != second_digest:
             raise DataError(
                 f"no ensemble with {one.path}: it reads images in another way: take models of one dataset",
                 file=other.path,
             )
     for side in (SOURCE, TARGET):
-        own, its = (each.files[SHARED if SHARED in each.files else side].sha256 for each in (one, other))
-        if own != its:
+        first_digest, second_digest = (
+            manifest.files[SHARED if SHARED in manifest.files else side].sha256 for manifest in (one, other)
+        )
+        if first_digest != second_digest:
             name = side.removesuffix(".json")
             problem = (
                 f"no ensemble with {one.path}: its {name} tokenizer is different, so their pieces are not the same"

@@ -159,8 +159,8 @@ def ctranslate2_unsupported_part(config: ModelConfig) -> str | None:
         return f"embeddings of another width ({config.embedding_dim}) than their stack"
     if config.adaptive is not None:
         return "an adaptive softmax"
-    if others := sorted(config.mixings - {"attention"}):
-        return f'mixing = "{others[0]}"'
+    if other_mixings := sorted(config.mixings - {"attention"}):
+        return f'mixing = "{other_mixings[0]}"'
     for stack in (config.encoder, config.decoder):
         if any((stack.key_value_heads, stack.key_dim, stack.value_dim)):
             return "heads that share keys and values, or whose widths are not dim / heads"
@@ -176,8 +176,8 @@ def ctranslate2_unsupported_part(config: ModelConfig) -> str | None:
         return f'the activation "{config.activation}"'
     if config.positions not in ("none", "sinusoidal", "fairseq", "learned"):
         return f'positions = "{config.positions}"'
-    known = {**IGNORED_KEYS, **dict.fromkeys(("encoder", "decoder", *CTRANSLATE2_KEYS), ANY_VALUE)}
-    key = first_unsupported_key(config, known)  # a part that is not named above, and not here, is refused
+    supported_keys = {**IGNORED_KEYS, **dict.fromkeys(("encoder", "decoder", *CTRANSLATE2_KEYS), ANY_VALUE)}
+    key = first_unsupported_key(config, supported_keys)  # a part that is not named above, and not here, is refused
     return None if key is None else f"model.{key}"
 
 
@@ -191,13 +191,13 @@ def fill_ctranslate2_spec(spec: Any, model: Any, config: ModelConfig) -> None:
     """
     _fill_embedding(spec.encoder, spec.encoder.embeddings[0], model.source_embedding, config)
     _fill_embedding(spec.decoder, spec.decoder.embeddings, model.target_embedding, config)
-    for place, layer in zip(spec.encoder.layer, model.encoder, strict=True):
-        _fill_self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
-        _fill_feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
-    for place, layer in zip(spec.decoder.layer, model.decoder, strict=True):
-        _fill_self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
-        _fill_cross_attention(place.attention, layer.cross_attention, layer.around_cross_attention.norm)
-        _fill_feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
+    for layer_spec, layer in zip(spec.encoder.layer, model.encoder, strict=True):
+        _fill_self_attention(layer_spec.self_attention, layer.attention, layer.around_attention.norm)
+        _fill_feed_forward(layer_spec.ffn, layer.feed_forward, layer.around_feed_forward.norm)
+    for layer_spec, layer in zip(spec.decoder.layer, model.decoder, strict=True):
+        _fill_self_attention(layer_spec.self_attention, layer.attention, layer.around_attention.norm)
+        _fill_cross_attention(layer_spec.attention, layer.cross_attention, layer.around_cross_attention.norm)
+        _fill_feed_forward(layer_spec.ffn, layer.feed_forward, layer.around_feed_forward.norm)
     if config.norm == "pre":
         _fill_norm_spec(spec.encoder.layer_norm, model.encoder_norm)
         _fill_norm_spec(spec.decoder.layer_norm, model.decoder_norm)
@@ -230,10 +230,10 @@ def _fill_self_attention(attention_spec: Any, attention: SelfAttention, norm: nn
 
 def _fill_cross_attention(attention_spec: Any, attention: CrossAttention, norm: nn.LayerNorm) -> None:
     _fill_norm_spec(attention_spec.layer_norm, norm)
-    for each, linear in zip(
+    for linear_spec, linear in zip(
         attention_spec.linear, (attention.query, attention.key_value, attention.output), strict=True
     ):
-        _fill_linear_spec(each, linear)
+        _fill_linear_spec(linear_spec, linear)
 
 
 def _fill_feed_forward(feed_forward_spec: Any, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:

@@ -34,49 +34,53 @@ def tokenizer_for_languages(
     Raises:
         DataError: the model has no such language, is not told one that it needs, or is told one that it does not read.
     """
-    known = list(tokenizer.languages)
+    codes = list(tokenizer.languages)
     if source_language is not None and not tokenizer.has_source_language:
         raise DataError("takes no source language: remove --from", file=folder)
-    if not known and to is not None:
+    if not codes and to is not None:
         raise DataError(f"was not trained with languages, so it cannot be asked for {to}: remove --to", file=folder)
     if to is None and source_language is None and not needs_languages(tokenizer, languages):
         return tokenizer  # of the latter it has no more than the pieces
-    lacks = "--to" if to is None else "--from"
+    missing_option = "--to" if to is None else "--from"
     if to is None or (tokenizer.has_source_language and source_language is None):
-        several = (
+        problem = (
             "is told the languages of source and target" if tokenizer.has_source_language else SEVERAL_LANGUAGES_MESSAGE
         )
-        raise DataError(f"{several}: say which, {lacks} {format_codes(known, ' or ')}", file=folder)
-    target = resolve_language_code(to, known, "into", folder)
+        raise DataError(f"{problem}: say which, {missing_option} {format_codes(codes, ' or ')}", file=folder)
+    target = resolve_language_code(to, codes, "into", folder)
     if source_language is None:
         return tokenizer.select_target_language(target)
-    return tokenizer.select_target_language(target, resolve_language_code(source_language, known, "from", folder))
+    return tokenizer.select_target_language(target, resolve_language_code(source_language, codes, "from", folder))
 
 
-def resolve_language_code(language: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
+def resolve_language_code(language: str, codes: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
     """Return the model's code of a language.
 
     Args:
         language: the code that was asked for.
-        known: the model's codes.
+        codes: the codes of the model.
         side: "into" or "from", for messages.
         folder: of the model, for messages.
 
     Raises:
         DataError: the model has no such language, or several.
     """
-    found = match_languages(language, known)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise DataError(f"has {len(found)} languages {language}: say which, {format_codes(found, ' or ')}", file=folder)
-    like = get_close_matches(language, known, MAX_LANGUAGES_SHOWN, 0) if len(known) > MAX_LANGUAGES_SHOWN else known
+    matches = match_languages(language, codes)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise DataError(
+            f"has {len(matches)} languages {language}: say which, {format_codes(matches, ' or ')}", file=folder
+        )
+    suggestions = (
+        get_close_matches(language, codes, MAX_LANGUAGES_SHOWN, 0) if len(codes) > MAX_LANGUAGES_SHOWN else codes
+    )
     raise DataError(
-        f"does not translate {side} {language}; it translates {side} {format_codes(like, ', ')}", file=folder
+        f"does not translate {side} {language}; it translates {side} {format_codes(suggestions, ', ')}", file=folder
     )
 
 
 def format_codes(codes: Collection[str], separator: str) -> str:
     """Return some of the codes, and the number of the others, in words."""
-    some, more = [*codes][:MAX_LANGUAGES_SHOWN], len(codes) - MAX_LANGUAGES_SHOWN
-    return separator.join(some) + (f" (and {more} more)" if more > 0 else "")
+    first_codes, num_remaining = [*codes][:MAX_LANGUAGES_SHOWN], len(codes) - MAX_LANGUAGES_SHOWN
+    return separator.join(first_codes) + (f" (and {num_remaining} more)" if num_remaining > 0 else "")

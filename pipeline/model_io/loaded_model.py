@@ -72,8 +72,8 @@ class LoadedModel:
     def check_has_one_direction(self) -> None:
         """Raise DataError where the model has to be told the languages of a text, which nothing here can tell it."""
         if needs_languages(self.source_tokenizer, self.config.languages):
-            several = "translates between several languages, and has to be told which"
-            raise DataError(f"{several}: give a model of one direction", file=self.folder)
+            problem = "translates between several languages, and has to be told which"
+            raise DataError(f"{problem}: give a model of one direction", file=self.folder)
 
     def require_image_transform(self) -> ImageTransform:
         """The transform from images to the network's input. Raises DataError if it reads texts."""
@@ -89,13 +89,15 @@ class LoadedModel:
         its languages. Raises DataError if the model has other languages, or none and one is given; or where a
         language is not given that the model has to be told.
         """
-        asked = tokenizer_for_languages(self.source_tokenizer, self.config.languages, to, source_language, self.folder)
-        return replace(self, source_tokenizer=asked)
+        tokenizer = tokenizer_for_languages(
+            self.source_tokenizer, self.config.languages, to, source_language, self.folder
+        )
+        return replace(self, source_tokenizer=tokenizer)
 
     def for_direction(self, direction: Direction) -> "LoadedModel":
         """Return the model for texts whose languages a dataset names. Raises DataError as `for_languages`."""
-        own = direction.source if self.source_tokenizer.has_source_language else None
-        return self.for_languages(direction.target, own)
+        source_language = direction.source if self.source_tokenizer.has_source_language else None
+        return self.for_languages(direction.target, source_language)
 
 
 def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], tokenizer_folder: Path) -> None:
@@ -135,7 +137,7 @@ def copy_tokenizer(source: Path, target: Path) -> None:
 
 
 def load_model(
-    folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32, *, known: Input | None = None
+    folder: Path, device: str = "auto", dtype: torch.dtype = torch.float32, *, must_match: Input | None = None
 ) -> LoadedModel:
     """Load the model that `tfm train` published in a folder, verified, in eval mode.
 
@@ -145,16 +147,16 @@ def load_model(
         folder: of the model.
         device: cpu, cuda, mps or auto.
         dtype: of the weights.
-        known: the artifact as it was seen before, as `must_match` of `read_artifact`.
+        must_match: the artifact as it was seen before, as `must_match` of `read_artifact`.
 
     Raises:
         DataError: the folder is no such model.
     """
     artifact, guided, parts = read_artifact(
         folder,
-        lambda made: (made.as_input(), _read_alignment_config(made), _read_model_parts(made)),
+        lambda manifest: (manifest.as_input(), _read_alignment_config(manifest), _read_model_parts(manifest)),
         "train",
-        must_match=known,
+        must_match=must_match,
     )
     return replace(build_loaded_model(*parts, folder, device, dtype), artifact=artifact, guided=guided)
 
@@ -220,18 +222,18 @@ def _read_model_parts(
     manifest: Manifest,
 ) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], ImageTransform | None]:
     """The parts of a published model: config, tokenizers of source and target, weights, images."""
-    folder, shown = manifest.folder, manifest.path
+    folder, path = manifest.folder, manifest.path
     try:
-        config = ModelConfig.model_validate(read_json(folder / "config.json", displayed_path=shown / "config.json"))
+        config = ModelConfig.model_validate(read_json(folder / "config.json", displayed_path=path / "config.json"))
         source, target = load_tokenizer_pair(folder)
         sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-        images = load_image_transform(config, folder, shown)
-        wanted = model_weight_shapes(config, **sizes, image=image_shape(images))
-        check_shapes_match(wanted, read_shapes(folder / "model.safetensors"), shown)
-        weights = merge_adapter(folder, load_file(path_for_safetensors(folder / "model.safetensors")), shown)
+        images = load_image_transform(config, folder, path)
+        expected_shapes = model_weight_shapes(config, **sizes, image=image_shape(images))
+        check_shapes_match(expected_shapes, read_shapes(folder / "model.safetensors"), path)
+        weights = merge_adapter(folder, load_file(path_for_safetensors(folder / "model.safetensors")), path)
         return config, (source, target), weights, images
     except ValidationError as error:
-        raise DataError(f"not a model: {validation_problem(error)}", file=shown / "config.json") from error
+        raise DataError(f"not a model: {validation_problem(error)}", file=path / "config.json") from error
     except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).partition("\n")[0][:200]
-        raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=shown) from error
+        raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=path) from error

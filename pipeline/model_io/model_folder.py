@@ -43,7 +43,7 @@ def read_guided_alignment(manifest: "Manifest") -> "GuidedAlignmentConfig | None
     from tfm.pipeline.config import GuidedAlignmentConfig  # here, for the same reason
 
     training = manifest.config.get("training")
-    found = training.get("guided_alignment") if isinstance(training, dict) else None
-    if isinstance(found, dict):
-        found = {"links": "links", **found}  # the file, of whatever name, is an input of the training
-    return None if found is None else GuidedAlignmentConfig.model_validate(found)
+    settings = training.get("guided_alignment") if isinstance(training, dict) else None
+    if isinstance(settings, dict):
+        settings = {"links": "links", **settings}  # the file, of whatever name, is an input of the training
+    return None if settings is None else GuidedAlignmentConfig.model_validate(settings)

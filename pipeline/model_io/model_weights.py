@@ -16,13 +16,13 @@ from tfm.pipeline.model_io.weight_files import Shapes
 
 def drop_shared_tensors(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights with each shared tensor once, under its first name; safetensors stores no sharing."""
-    seen: set[int] = set()
-    kept = {}
+    addresses: set[int] = set()
+    tensors = {}
     for name, tensor in weights.items():
-        if tensor.data_ptr() not in seen:
-            kept[name] = tensor.detach().contiguous()
-            seen.add(tensor.data_ptr())
-    return kept
+        if tensor.data_ptr() not in addresses:
+            tensors[name] = tensor.detach().contiguous()
+            addresses.add(tensor.data_ptr())
+    return tensors
 
 
 class _SkipWeightInit(TorchFunctionMode):
@@ -69,9 +69,9 @@ def check_shapes_match(model_shapes: Shapes, file_shapes: Shapes, path: Path) ->
     """
     if missing := sorted(model_shapes.keys() ^ file_shapes.keys()):
         raise DataError(f"its weights do not match the model: {missing[0]:.80} is missing or unexpected", file=path)
-    for name, wanted in model_shapes.items():
-        if wanted != file_shapes[name]:
-            problem = f"its weights do not match the model: {name} is {file_shapes[name]}, not {wanted}"
+    for name, shape in model_shapes.items():
+        if shape != file_shapes[name]:
+            problem = f"its weights do not match the model: {name} is {file_shapes[name]}, not {shape}"
             raise DataError(problem, file=path)
 
 
@@ -86,9 +86,9 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     Raises:
         DataError: the weights do not fit.
     """
-    own = drop_shared_tensors(model.state_dict())
-    shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
-    check_shapes_match(shapes, found, path)
+    tensors = drop_shared_tensors(model.state_dict())
+    shapes, file_shapes = ({name: tuple(each.shape) for name, each in group.items()} for group in (tensors, weights))
+    check_shapes_match(shapes, file_shapes, path)
     with torch.no_grad():
-        for name, tensor in own.items():
+        for name, tensor in tensors.items():
             tensor.copy_(weights[name])

@@ -22,13 +22,13 @@ VECTOR_KEYS = {"source": "source_vectors", "target": "target_vectors"}
 
 def vector_paths(model: ModelConfig) -> dict[str, Path]:
     """The file or folder of vectors, for each side whose embedding starts from them."""
-    given = {side: getattr(model, key) for side, key in VECTOR_KEYS.items()}
-    return {side: Path(place) for side, place in given.items() if place is not None}
+    paths = {side: getattr(model, key) for side, key in VECTOR_KEYS.items()}
+    return {side: Path(path) for side, path in paths.items() if path is not None}
 
 
 def vector_inputs(model: ModelConfig) -> dict[str, Input]:
     """The vectors that embeddings start from, as inputs of a training. Raises DataError if there are none."""
-    return {VECTOR_KEYS[side]: _vectors_input(place) for side, place in vector_paths(model).items()}
+    return {VECTOR_KEYS[side]: _vectors_input(path) for side, path in vector_paths(model).items()}
 
 
 def _vectors_input(path: Path) -> Input:
@@ -46,13 +46,13 @@ def word_ids(tokenizer: Tokenizer) -> dict[str, int]:
     If two pieces spell one word, the one that begins a word is taken. Control tokens spell no word, and neither does a
     piece that holds a space.
     """
-    inside: dict[str, int] = {}
+    ids: dict[str, int] = {}
     begins: dict[str, int] = {}
     for number in range(len(SPECIAL_TOKENS), tokenizer.vocab_size):
         surface = tokenizer.surface(number)
         if surface.split() == [surface.strip()]:
-            (begins if surface.startswith(" ") else inside).setdefault(surface.strip(), number)
-    return dict(sorted({**inside, **begins}.items(), key=lambda each: each[1]))
+            (begins if surface.startswith(" ") else ids).setdefault(surface.strip(), number)
+    return dict(sorted({**ids, **begins}.items(), key=lambda each: each[1]))
 
 
 def model_word_vectors(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:
@@ -80,14 +80,14 @@ def model_word_vectors(loaded: "LoadedModel", side: str) -> tuple[dict[str, int]
     return word_ids(tokenizer), vectors
 
 
-def read_wanted_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:
-    """Read the vectors of the wanted words in a text file, or in the folder of a model.
+def read_wanted_vectors(path: Path, side: str, width: int, vocabulary: Collection[str]) -> Mapping[str, Matrix]:
+    """Read the vectors of the words of a vocabulary that are in a text file, or in the folder of a model.
 
     Args:
         path: the file or folder.
         side: the embedding of the model, source or target.
         width: the dimension of the vectors (E).
-        wanted: the words.
+        vocabulary: the words.
 
     Returns:
         The vectors (E,) by word.
@@ -96,13 +96,13 @@ def read_wanted_vectors(path: Path, side: str, width: int, wanted: Collection[st
         DataError: the vectors have another width.
     """
     if not path.is_dir():
-        return read_vectors(path, width, wanted)
+        return read_vectors(path, width, vocabulary)
     from tfm.pipeline.model_io.loaded_model import load_model
 
     words, vectors = model_word_vectors(load_model(path, "cpu"), side)
     if vectors.shape[1] != width:
         raise width_error(vectors.shape[1], width, path, None)
-    return {word: vectors[words[word]] for word in wanted if word in words}
+    return {word: vectors[words[word]] for word in vocabulary if word in words}
 
 
 def format_vectors(words: Mapping[str, int], vectors: Matrix) -> str:

@@ -78,26 +78,26 @@ def read_shortlist(
     Raises:
         DataError: the folder is no shortlist, is damaged, of other vocabularies, or was replaced.
     """
-    return read_artifact(folder, lambda made: _parse(made, source, target), STAGE, must_match=must_match)
+    return read_artifact(folder, lambda manifest: _parse(manifest, source, target), STAGE, must_match=must_match)
 
 
-def _parse(made: Manifest, source: "Tokenizer", target: "Tokenizer") -> Shortlist:
-    if made.config.get("vocabularies") != vocabularies_digest(source, target):
+def _parse(manifest: Manifest, source: "Tokenizer", target: "Tokenizer") -> Shortlist:
+    if manifest.config.get("vocabularies") != vocabularies_digest(source, target):
         problem = "is of other vocabularies than the model's: make it from the dataset that the model was trained on"
-        raise DataError(f"{problem} (`tfm shortlist DATASET --links FILE --out DIR`)", file=made.path)
-    file, shown = made.folder / FILE, made.path / FILE
+        raise DataError(f"{problem} (`tfm shortlist DATASET --links FILE --out DIR`)", file=manifest.path)
+    file, displayed_file = manifest.folder / FILE, manifest.path / FILE
     try:
         check_safetensors_header(file)
         tensors: dict[str, Any] = load_file(path_for_safetensors(file))
         always, by_source = (tensors[name].astype(np.int32, casting="safe") for name in ("always", "by_source"))
     except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise DataError(f"is no shortlist: {error!s:.200}. Run `tfm shortlist` again", file=shown) from error
+        raise DataError(f"is no shortlist: {error!s:.200}. Run `tfm shortlist` again", file=displayed_file) from error
     if always.ndim != 1 or by_source.ndim != 2 or len(by_source) != source.vocab_size:
-        raise DataError("is no shortlist: its tables have other shapes. Run `tfm shortlist` again", file=shown)
+        raise DataError("is no shortlist: its tables have other shapes. Run `tfm shortlist` again", file=displayed_file)
     try:
         shortlist = Shortlist(by_source, always, target.vocab_size)
     except ValueError as error:
-        raise DataError(f"{error}. Run `tfm shortlist` again", file=shown) from error
+        raise DataError(f"{error}. Run `tfm shortlist` again", file=displayed_file) from error
     if not np.isin(np.arange(len(SPECIAL_TOKENS)), always).all():
-        raise DataError("lacks control tokens. Run `tfm shortlist` again", file=shown)
+        raise DataError("lacks control tokens. Run `tfm shortlist` again", file=displayed_file)
     return shortlist

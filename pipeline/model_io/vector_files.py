@@ -33,15 +33,15 @@ UNSUPPORTED_FORMATS = {
 """Problems of files in other formats, by their first bytes."""
 
 
-def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
-    """Read the vectors of the wanted words that are in a file; of a word that comes up again, the first.
+def read_vectors(file: Path, width: int, words: Collection[str]) -> dict[str, Matrix]:
+    """Read the vectors of these words that are in a file; of a word that comes up again, the first.
 
     The file is read block by block, and may be compressed.
 
     Args:
         file: words with their vectors.
         width: the dimension of the vectors (E).
-        wanted: the words.
+        words: the words.
 
     Returns:
         The vectors (E,) by word.
@@ -50,7 +50,7 @@ def read_vectors(file: Path, width: int, wanted: Collection[str]) -> dict[str, M
         DataError: a vector, whose line is named, is not `width` wide or no vector, or there are fewer or more than the
             file's first line says.
     """
-    return _read_binary(file, width, wanted) if _is_binary(file) else _read_text(file, width, wanted)
+    return _read_binary(file, width, words) if _is_binary(file) else _read_text(file, width, words)
 
 
 def _is_binary(file: Path) -> bool:
@@ -73,62 +73,63 @@ def _is_binary(file: Path) -> bool:
     return any(char < " " and char not in "\t\r\n" for char in text)
 
 
-def _read_binary(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
-    found: dict[str, Matrix] = {}
+def _read_binary(file: Path, width: int, words: Collection[str]) -> dict[str, Matrix]:
+    vectors: dict[str, Matrix] = {}
     with open_maybe_compressed(file) as stream:
-        num_promised, given = map(int, stream.readline(2 * MAX_HEADER_NUMBER_DIGITS + 10).split())
-        if given != width:
-            raise width_error(given, width, file, 1)
-        buffer, place, num_bytes = b"", 0, 4 * width
+        num_promised, file_width = map(int, stream.readline(2 * MAX_HEADER_NUMBER_DIGITS + 10).split())
+        if file_width != width:
+            raise width_error(file_width, width, file, 1)
+        buffer, position, num_bytes = b"", 0, 4 * width
         for number in range(num_promised + 1):
-            while (end := buffer.find(b" ", place)) < 0 or len(buffer) <= end + num_bytes:
-                if end < 0 and len(buffer) - place > MAX_WORD_BYTES:
+            while (end := buffer.find(b" ", position)) < 0 or len(buffer) <= end + num_bytes:
+                if end < 0 and len(buffer) - position > MAX_WORD_BYTES:
                     problem = f"word {number + 1} is longer than {MAX_WORD_BYTES:,} bytes: is it word2vec's format?"
                     raise DataError(problem, file=file)
                 block = stream.read(READ_BLOCK_BYTES)
                 if not block:
                     break
-                buffer, place = buffer[place:] + block, 0
+                buffer, position = buffer[position:] + block, 0
             if end < 0 or len(buffer) <= end + num_bytes:
                 break
-            word = buffer[place:end].lstrip(b"\r\n").decode("utf-8", "replace")
-            place = end + 1 + num_bytes
-            if word in wanted and word not in found:
-                found[word] = _check_finite(np.frombuffer(buffer, "<f4", width, end + 1).astype(np.float32), file, None)
+            word = buffer[position:end].lstrip(b"\r\n").decode("utf-8", "replace")
+            position = end + 1 + num_bytes
+            if word in words and word not in vectors:
+                vectors[word] = _check_finite(
+                    np.frombuffer(buffer, "<f4", width, end + 1).astype(np.float32), file, None
+                )
         else:
             raise DataError(
                 f"has more than the {format_count(num_promised, 'vector')} of its first line", file=file, line=1
             )
-        if number != num_promised or buffer[place:].strip():
+        if number != num_promised or buffer[position:].strip():
             promised = format_count(num_promised, "vector")
             problem = f"should have {promised} by its first line, but has {number}: is it complete?"
             raise DataError(problem, file=file, line=1)
-    return found
+    return vectors
 
 
-def _read_text(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
-    found: dict[str, Matrix] = {}
-    promised, num_vectors = None, 0
+def _read_text(file: Path, width: int, words: Collection[str]) -> dict[str, Matrix]:
+    vectors: dict[str, Matrix] = {}
+    num_promised, num_vectors = None, 0
     for number, line in enumerate(open_lines(file), 1):
         fields = line.split() if number == 1 else ()
         if len(fields) == 2 and all(field.isdecimal() and len(field) <= MAX_HEADER_NUMBER_DIGITS for field in fields):
-            promised, given = map(int, fields)
-            if given != width:
-                raise width_error(given, width, file, number)
+            num_promised, file_width = map(int, fields)
+            if file_width != width:
+                raise width_error(file_width, width, file, number)
             continue
         line = line.rstrip(" \t")
         if not line:
             continue
         word, numbers = _split_vector_line(line, width, file, number, is_first=num_vectors == 0)
         num_vectors += 1
-        if word in wanted and word not in found:
-            found[word] = _parse_vector(numbers, file, number)
-    if promised is not None and promised != num_vectors:
-        problem = (
-            f"should have {format_count(promised, 'vector')} by its first line, but has {num_vectors}: is it complete?"
-        )
+        if word in words and word not in vectors:
+            vectors[word] = _parse_vector(numbers, file, number)
+    if num_promised is not None and num_promised != num_vectors:
+        promise = format_count(num_promised, "vector")
+        problem = f"should have {promise} by its first line, but has {num_vectors}: is it complete?"
         raise DataError(problem, file=file, line=1)
-    return found
+    return vectors
 
 
 def _split_vector_line(line: str, width: int, file: Path, number: int, *, is_first: bool) -> tuple[str, list[str]]:
@@ -157,8 +158,8 @@ def _parse_vector(numbers: Sequence[str], file: Path, line: int) -> Matrix:
         with np.errstate(over="ignore"):  # beyond fp32 it is infinite, which is an error below
             vector = np.array([float(each) for each in numbers]).astype(np.float32)
     except ValueError:
-        wrong = next(each for each in numbers if not _is_number(each))
-        raise DataError(f"{wrong[:40]!r} is not a number", file=file, line=line) from None
+        faulty_number = next(each for each in numbers if not _is_number(each))
+        raise DataError(f"{faulty_number[:40]!r} is not a number", file=file, line=line) from None
     return _check_finite(vector, file, line)
 
 
@@ -168,10 +169,10 @@ def _check_finite(vector: Matrix, file: Path, line: int | None) -> Matrix:
     return vector
 
 
-def width_error(found: int, wanted: int, path: Path, line: int | None) -> DataError:
+def width_error(file_width: int, width: int, path: Path, line: int | None) -> DataError:
     """The error of vectors that are not as wide as the embedding."""
     return DataError(
-        f"its vectors are {found} wide, and the embedding is {wanted}: set model.embedding_dim = {found}",
+        f"its vectors are {file_width} wide, and the embedding is {width}: set model.embedding_dim = {file_width}",
         file=path,
         line=line,
     )

@@ -39,6 +39,6 @@ def read_tensor_specs(file: Path) -> Mapping[str, tuple[tuple[int, ...], str]]:
     check_safetensors_header(file)
     with safe_open(
         path_for_safetensors(file), "pt"
-    ) as found:  # which refuses shapes that are not those of the bytes that are there
-        parts = {name: found.get_slice(name) for name in found.keys()}  # noqa: SIM118
+    ) as tensors:  # which refuses shapes that are not those of the bytes that are there
+        parts = {name: tensors.get_slice(name) for name in tensors.keys()}  # noqa: SIM118
         return {name: (tuple(part.get_shape()), str(part.get_dtype())) for name, part in parts.items()}

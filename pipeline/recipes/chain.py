@@ -99,7 +99,7 @@ def _run_translate(job: StageJob) -> None:
         command=job.command,
         reporter=job.reporter,
         device=job.recipe.training.device,
-        eval_split=job.run.scored,
+        eval_split=job.run.eval_split,
         cluster=job.cluster,
     )
 
@@ -118,7 +118,7 @@ def _run_evaluate(job: StageJob) -> None:
         command=job.command,
         reporter=job.reporter,
         device=job.recipe.training.device,
-        eval_split=job.run.scored,
+        eval_split=job.run.eval_split,
     )
     if names := job.recipe.training.trackers:
         from tfm.pipeline.training.trackers.services import track_scores  # here, as few recipes name one
@@ -176,10 +176,10 @@ def stages_of_recipe(recipe: Recipe) -> list[str]:
     """The stages of a recipe, in order. A task without hypotheses has nothing to translate; [clean] and [synthesis] may
     be missing.
     """
-    without = set() if TASK_SPECS[recipe.model.task].gives_hypotheses else {"translate"}
-    without |= {"clean"} if recipe.clean is None else set()
-    without |= {"synthesize"} if recipe.synthesis is None else set()
-    return [stage for stage in STAGES_BY_NAME if stage not in without]
+    absent_stages = set() if TASK_SPECS[recipe.model.task].gives_hypotheses else {"translate"}
+    absent_stages |= {"clean"} if recipe.clean is None else set()
+    absent_stages |= {"synthesize"} if recipe.synthesis is None else set()
+    return [stage for stage in STAGES_BY_NAME if stage not in absent_stages]
 
 
 def run_recipe_stages(
@@ -220,8 +220,8 @@ def run_recipe_stages(
 
         def run_one_stage(stage: str = stage) -> None:
             on_stage(stage)
-            shown = scores if stage == "evaluate" and scores is not None else reporter
-            run_stage(recipe, stage, root=root, command=command, reporter=shown)
+            stage_reporter = scores if stage == "evaluate" and scores is not None else reporter
+            run_stage(recipe, stage, root=root, command=command, reporter=stage_reporter)
 
         run_with_shared_outcome(run_one_stage, on_all_ranks=stage == "train")
     return get_run_paths(recipe, root)
@@ -253,7 +253,7 @@ def run_stage(
         DataError: a stage before it has not been run.
         RecipeError: the task of the model has no such stage.
     """
-    place = get_run_paths(recipe, root)
+    run = get_run_paths(recipe, root)
     if stage == "clean" and recipe.clean is None:
         raise RecipeError("the recipe has no [clean]: add it, with the rules that training pairs must pass")
     if stage == "synthesize" and recipe.synthesis is None:
@@ -261,11 +261,11 @@ def run_stage(
     if stage not in stages_of_recipe(recipe):
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
     for name, maker in STAGES_BY_NAME[stage].reads.items():
-        folder: Path = getattr(place, name)
+        folder: Path = getattr(run, name)
         if maker in stages_of_recipe(recipe) and not folder.exists():
             raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=folder)
         if (problem := stale_artifact_problem(recipe, folder, maker)) is not None:
             reporter.warn(problem)
     if out is None:
-        out = place.folder if stage == "train" else getattr(place, STAGES_BY_NAME[stage].makes)
-    STAGES_BY_NAME[stage].work(StageJob(recipe, place, out, command, reporter, cluster))
+        out = run.folder if stage == "train" else getattr(run, STAGES_BY_NAME[stage].makes)
+    STAGES_BY_NAME[stage].work(StageJob(recipe, run, out, command, reporter, cluster))

@@ -22,9 +22,9 @@ def check_character_settings(model: ModelConfig, tokenizer: TokenizerConfig, tra
             'kind = "codepoint" is for the source alone, as no model writes one of all characters of the world: set '
             'tokenizer.target_kind ("bpe", "byte", "char", ...)'
         )
-    learned = tokenizer.file is None and tokenizer.source_from is None
+    is_learned = tokenizer.file is None and tokenizer.source_from is None
     if model.canine is None:
-        if learned and tokenizer.kind == "codepoint":
+        if is_learned and tokenizer.kind == "codepoint":
             raise ValueError(
                 'tokenizer.kind = "codepoint" has no table of characters to look up a piece in: it is for models with '
                 "[model.canine]"
@@ -32,7 +32,7 @@ def check_character_settings(model: ModelConfig, tokenizer: TokenizerConfig, tra
         return
     if tokenizer.shared:
         raise ValueError("model.canine reads characters and writes something else: tokenizer.shared = false")
-    if learned and tokenizer.kind != "codepoint":
+    if is_learned and tokenizer.kind != "codepoint":
         raise ValueError(f'model.canine reads characters: tokenizer.kind = "codepoint", not "{tokenizer.kind}"')
     if training.layout == "flat":
         raise ValueError('training.layout = "flat": the shorter sequences of model.canine have no one length')

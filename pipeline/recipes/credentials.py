@@ -32,9 +32,9 @@ def _texts_by_key(value: object, key: Key) -> Iterator[tuple[Key, list[str]]]:
     """Every text, or list of texts, with its key."""
     if isinstance(value, str):
         yield key, [value]
-    elif isinstance(value, list) and all(isinstance(each, str) for each in value):
+    elif isinstance(value, list) and all(isinstance(item, str) for item in value):
         yield key, value
     else:
         items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-        for name, each in items:
-            yield from _texts_by_key(each, (*key, str(name)))
+        for name, item in items:
+            yield from _texts_by_key(item, (*key, str(name)))

@@ -77,22 +77,22 @@ class CrossValidation:
         return {"name": self.name, **summary, "folds": [asdict(fold) for fold in self.folds]}
 
     def _summarize_metric(self, figure: str) -> dict[str, Any]:
-        if (why := self.no_mean_reason(figure)) is not None:
-            return {"mean": None, "deviation": None, "signature": None, "why": why}
+        if (reason := self.no_mean_reason(figure)) is not None:
+            return {"mean": None, "deviation": None, "signature": None, "why": reason}
         signature = self.signature(figure)
-        signed = {} if signature is None else {"signature": signature}
-        return {"mean": self.mean(figure), "deviation": self.deviation(figure), **signed}
+        extra = {} if signature is None else {"signature": signature}
+        return {"mean": self.mean(figure), "deviation": self.deviation(figure), **extra}
 
 
 def no_mean_reason(figure: str, signatures: Mapping[str, str]) -> str | None:
     """Why a figure of several folds, by their names, has no mean: their signatures differ; None if it has one."""
-    first, *others = signatures.items()
-    other = next((each for each in others if each[1] != first[1]), None)
-    if other is None:
+    first, *remaining = signatures.items()
+    counterexample = next((each for each in remaining if each[1] != first[1]), None)
+    if counterexample is None:
         return None
-    apart = " and ".join(f"{signature} in {name}" for name, signature in (first, other))
+    description = " and ".join(f"{signature} in {name}" for name, signature in (first, counterexample))
     remedy = "; set evaluation.bleu_tokenize" if figure == "bleu" else ""
-    return f"{figure} has no mean, as it is {apart}{remedy}"
+    return f"{figure} has no mean, as it is {description}{remedy}"
 
 
 def leave_fold_out(recipe: Recipe, fold: int, num_folds: int) -> Recipe:
@@ -142,18 +142,18 @@ def load_folds(
 def empty_fold_problem(data: DataConfig, num_folds: int) -> str | None:
     """Why the training data cannot be cut into so many folds: one would be empty. Reading ends when all have a text."""
     train = resolve_splits(data.model_copy(update={"fold": None})).train
-    used: set[int] = set()
+    filled_folds: set[int] = set()
     for corpus in train:
         for source, target in read_pairs(corpus, online=data.online):
             text = source if corpus.has_source else target
             if corpus.has_source or text.strip():  # else a line break, which goes with the text before it
-                used.add(fold_number_of(text, num_folds, data.split_seed))
-            if len(used) == num_folds:
+                filled_folds.add(fold_number_of(text, num_folds, data.split_seed))
+            if len(filled_folds) == num_folds:
                 return None
-    empty = next(number for number in range(1, num_folds + 1) if number not in used)
+    empty = next(number for number in range(1, num_folds + 1) if number not in filled_folds)
     corpora = ", ".join(map(describe_corpus, train))
     return (
-        f"{num_folds} folds are too many for {corpora}: {num_folds - len(used)} of them, such as fold {empty}, "
+        f"{num_folds} folds are too many for {corpora}: {num_folds - len(filled_folds)} of them, such as fold {empty}, "
         "would be empty; give fewer folds"
     )
 
@@ -195,6 +195,6 @@ def _read_fold(recipe: Recipe, folder: Path) -> FoldResult:
         raise DataError("its manifest has no figures of validation: train it again", file=folder / "model")
     figures = {key: float(validation[key]) for key in FOLD_VALIDATION_FIGURES if validation.get(key) is not None}
     signatures = {key: str(text) for key in figures if (text := validation.get(f"{key}_signature")) is not None}
-    for name, each in extra_validation_scores(validation).items():
-        figures[name], signatures[name] = each.score, each.signature
+    for name, extra_score in extra_validation_scores(validation).items():
+        figures[name], signatures[name] = extra_score.score, extra_score.signature
     return FoldResult(fold.number, recipe.name, int(rows["valid"]), int(model.figures["updates"]), figures, signatures)

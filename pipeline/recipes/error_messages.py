@@ -66,18 +66,24 @@ def recipe_error(
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
     key = _key_in_recipe((*prefix, *loc), origins)
-    place = describe_origin(key, origins) or origin_of(error)
-    text = f"{place}: {_error_sentence(error, model, loc, key)}" if place else _error_sentence(error, model, loc, key)
-    more = len(errors) - 1
-    return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)
+    origin = describe_origin(key, origins) or origin_of(error)
+    text = f"{origin}: {_error_sentence(error, model, loc, key)}" if origin else _error_sentence(error, model, loc, key)
+    num_others = len(errors) - 1
+    return RecipeError(
+        f"{text}\n(and {num_others} more problem{'s' if num_others > 1 else ''})" if num_others else text
+    )
 
 
 def _key_in_recipe(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
     """A key as a recipe has it: the number of a list's item is left out where a table was said in its place."""
     key: Key = ()
     for part in loc:
-        below = [said[len(key)] for said in origins if len(said) > len(key) and said[: len(key)] == key]
-        if isinstance(part, str) or not below or any(each.isdecimal() for each in below):
+        next_parts = [
+            origin_key[len(key)]
+            for origin_key in origins
+            if len(origin_key) > len(key) and origin_key[: len(key)] == key
+        ]
+        if isinstance(part, str) or not next_parts or any(each.isdecimal() for each in next_parts):
             key = (*key, str(part))
     return key
 
@@ -86,11 +92,11 @@ def describe_origin(key: Key, origins: Mapping[Key, Origin]) -> str | None:
     """Return the place that set the value at `key`, or a table that it stands in; None if none did, or parts of it
     were set later.
     """
-    around = (origins[key[:length]] for length in range(len(key), 0, -1) if key[:length] in origins)
-    said = next(around, None)
-    if said is None or any(each[: len(key)] == key and other.layer > said.layer for each, other in origins.items()):
+    enclosing_origins = (origins[key[:length]] for length in range(len(key), 0, -1) if key[:length] in origins)
+    origin = next(enclosing_origins, None)
+    if origin is None or any(each[: len(key)] == key and other.layer > origin.layer for each, other in origins.items()):
         return None
-    return said.label
+    return origin.label
 
 
 def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
@@ -114,24 +120,24 @@ def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple
 
 def _nearest_key(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
     """Return a hint for the unknown key `name`: a similar neighbor, keys of that name elsewhere, or all neighbors."""
-    beside = _config_at_error(model, loc)
-    names = list(beside.model_fields) if beside is not None else []
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {'.'.join((*key, close[0]))}?"
-    elsewhere = [each for each in _section_keys(model, key[: len(key) - len(loc)]) if each[-1] == name]
-    if elsewhere:
-        return f"did you mean {' or '.join('.'.join(each) for each in elsewhere)}?"
+    config = _config_at_error(model, loc)
+    names = list(config.model_fields) if config is not None else []
+    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if matches:
+        return f"did you mean {'.'.join((*key, matches[0]))}?"
+    other_keys = [each for each in _section_keys(model, key[: len(key) - len(loc)]) if each[-1] == name]
+    if other_keys:
+        return f"did you mean {' or '.join('.'.join(each) for each in other_keys)}?"
     return f"there {'are' if len(names) > 1 else 'is'} {', '.join(names)}"
 
 
 def _config_at_error(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel] | None:
-    found: type[BaseModel] | None = model
+    config: type[BaseModel] | None = model
     for part in loc:
         # The number of a list's item, or a test set's name, leads to no other model than the list did.
-        if found is not None and isinstance(part, str) and part in found.model_fields:
-            found = config_of_annotation(found.model_fields[part].annotation)
-    return found
+        if config is not None and isinstance(part, str) and part in config.model_fields:
+            config = config_of_annotation(config.model_fields[part].annotation)
+    return config
 
 
 def field_at(model: type[BaseModel], key: Key) -> FieldInfo | None:
@@ -142,9 +148,9 @@ def field_at(model: type[BaseModel], key: Key) -> FieldInfo | None:
 
 def config_of_annotation(annotation: Any) -> type[BaseModel] | None:
     """The config that a field of this type holds: itself, as an item of a list, or as a value of a table."""
-    for each in (annotation, *get_args(annotation)):
-        if isinstance(each, type) and issubclass(each, BaseModel):
-            return each
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
     return None
 
 
@@ -154,11 +160,11 @@ def _section_keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
     """
     for name, field in model.model_fields.items():
         yield (*key, name)
-        below = config_of_annotation(field.annotation)
-        if below is not None:
+        config = config_of_annotation(field.annotation)
+        if config is not None:
             kind = get_origin(field.annotation)
             item = "0" if kind is tuple else "NAME" if kind is dict else None
-            yield from _section_keys(below, (*key, name) if item is None else (*key, name, item))
+            yield from _section_keys(config, (*key, name) if item is None else (*key, name, item))
 
 
 def format_value(value: object) -> str:

@@ -30,11 +30,11 @@ def check_label_tokenizer(task: str, tokenizer: TokenizerConfig) -> None:
     names = TASK_SPECS[task].labels
     if names is None or tokenizer.target_kind == names:
         return
-    why = f'model.task = "{task}": labels are names, in a vocabulary of their own'
+    explanation = f'model.task = "{task}": labels are names, in a vocabulary of their own'
     if tokenizer.shared:
-        raise ValueError(f"{why}: remove tokenizer.shared, or set it to false")
+        raise ValueError(f"{explanation}: remove tokenizer.shared, or set it to false")
     raise ValueError(
-        f'{why}, never split or normalised: remove tokenizer.target_kind, which is then "{names}", not '
+        f'{explanation}, never split or normalised: remove tokenizer.target_kind, which is then "{names}", not '
         f'"{tokenizer.target_kind}"'
     )
 
@@ -48,13 +48,13 @@ def no_score_reason(task: str, training: TrainingConfig) -> str | None:
     abilities = TASK_SPECS[task]
     if abilities.translates:
         return None
-    asked: dict[str, str] = {f"validation.metrics: {name}": name for name in training.validation.metrics or ()}
+    requests: dict[str, str] = {f"validation.metrics: {name}": name for name in training.validation.metrics or ()}
     if (metric := training.early_stopping.metric) not in ALWAYS_MEASURED_FIGURES:
-        asked[f'early_stopping.metric = "{metric}"'] = metric
-    for said, name in asked.items():
+        requests[f'early_stopping.metric = "{metric}"'] = metric
+    for request, name in requests.items():
         if abilities.labels is None or name == "bleu":
-            return f'{said}: there are no translations with model.task = "{task}"'
+            return f'{request}: there are no translations with model.task = "{task}"'
         if name not in LABEL_VALIDATION_METRICS:
             names = " or ".join(LABEL_VALIDATION_METRICS)
-            return f'{said} is of texts, and model.task = "{task}" gives labels: {names} is of labels'
+            return f'{request} is of texts, and model.task = "{task}" gives labels: {names} is of labels'
     return None

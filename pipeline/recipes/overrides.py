@@ -20,15 +20,15 @@ class CommandLineSetting(NamedTuple):
 
 def parse_settings(overrides: Sequence[str], flags: Mapping[str, object | None]) -> list[CommandLineSetting]:
     """Return the settings of `--set` texts and, after them, of flags."""
-    found = []
+    settings = []
     for override in overrides:
         key, equals, text = override.partition("=")
         parts = tuple(part.strip() for part in key.split("."))
         if not equals or not all(parts):
             raise RecipeError(f"--set {escape_unprintable(override)}: write KEY=VALUE, as in training.max_steps=500")
-        found.append(CommandLineSetting(f"--set {escape_unprintable(override)}", parts, _parse_value(text.strip())))
-    return found + [
-        CommandLineSetting("flags", tuple(key.split(".")), each) for key, each in flags.items() if each is not None
+        settings.append(CommandLineSetting(f"--set {escape_unprintable(override)}", parts, _parse_value(text.strip())))
+    return settings + [
+        CommandLineSetting("flags", tuple(key.split(".")), value) for key, value in flags.items() if value is not None
     ]
 
 
@@ -41,17 +41,17 @@ def apply_setting(raw: Any, setting: CommandLineSetting, schema: type[BaseModel]
         schema: the class of the recipe.
     """
     key, node = setting.key, raw
-    for place in range(1, len(key)):
-        at = _last_key_or_index(node, key[:place], setting)
-        inside = node[at] if isinstance(node, list) else node.get(at)
-        items = _default_items(key[:place], schema) if key[place].isdigit() else None
-        if items is not None and not isinstance(inside, list):
-            inside = [inside] if isinstance(inside, dict) else items  # [data.train] is a list of one
-        elif not isinstance(inside, (dict, list)):
-            inside = {}
-        node[at] = inside
-        node = inside
-        if isinstance(node, list) and len(node) == 1 and isinstance(node[0], dict) and not key[place].isdigit():
+    for depth in range(1, len(key)):
+        part = _last_key_or_index(node, key[:depth], setting)
+        child = node[part] if isinstance(node, list) else node.get(part)
+        items = _default_items(key[:depth], schema) if key[depth].isdigit() else None
+        if items is not None and not isinstance(child, list):
+            child = [child] if isinstance(child, dict) else items  # [data.train] is a list of one
+        elif not isinstance(child, (dict, list)):
+            child = {}
+        node[part] = child
+        node = child
+        if isinstance(node, list) and len(node) == 1 and isinstance(node[0], dict) and not key[depth].isdigit():
             node = node[0]  # as [data.train] is a list of one, so a list of one is a table
     node[_last_key_or_index(node, key, setting)] = setting.value
 
@@ -81,10 +81,10 @@ def _last_key_or_index(node: Any, key: Key, setting: CommandLineSetting) -> Any:
 def _parse_value(text: str) -> object:
     """A TOML value where the text is one, else the text itself; dates are text."""
     try:
-        parsed = tomllib.loads(f"value = {text}")
+        document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
-    value = parsed.get("value")
-    if len(parsed) > 1 or not isinstance(value, (bool, int, float, str, list, dict)):
+    value = document.get("value")
+    if len(document) > 1 or not isinstance(value, (bool, int, float, str, list, dict)):
         return text
     return value

@@ -105,12 +105,12 @@ class Recipe(BaseModel):
         if abilities.continues_text and (reason := stride_problem(stride, *window)) is not None:
             raise ValueError(reason)
         if training.layout == "flat" and not abilities.flat_layout:
-            able = " and ".join(select_tasks(lambda each: each.flat_layout))
-            raise ValueError(f'training.layout = "flat" is for {able}, not "{task}"')
+            tasks = " and ".join(select_tasks(lambda each: each.flat_layout))
+            raise ValueError(f'training.layout = "flat" is for {tasks}, not "{task}"')
         if self.data.target_languages and not abilities.translates:
             raise ValueError(f'`target_language` of corpora: nothing is translated with model.task = "{task}"')
-        for asked, name in ((self.data.tags, "data.train: `tag`"), (self.synthesis, "[synthesis]")):
-            if asked and not abilities.translates:
+        for setting, name in ((self.data.tags, "data.train: `tag`"), (self.synthesis, "[synthesis]")):
+            if setting and not abilities.translates:
                 raise ValueError(f'{name}: nothing is translated with model.task = "{task}"')
         if (reason := no_score_reason(task, training)) is not None:
             raise ValueError(reason)

@@ -39,20 +39,20 @@ def load_recipes(
     Raises:
         RecipeError: two recipes have one name, or a seed is set beside `seeds`.
     """
-    if seeds and (also := [each for each in overrides if each.partition("=")[0].strip() == "seed"]):
-        raise RecipeError(f"--set {also[0]}: --seeds says the seed of each run; give one of the two")
-    found: dict[str, tuple[Path, Recipe]] = {}
+    if seeds and (seed_settings := [each for each in overrides if each.partition("=")[0].strip() == "seed"]):
+        raise RecipeError(f"--set {seed_settings[0]}: --seeds says the seed of each run; give one of the two")
+    recipes_by_name: dict[str, tuple[Path, Recipe]] = {}
     for file in files:
         recipe = load_recipe(file, overrides, flags)
-        named = [{"seed": seed, "name": f"{recipe.name}-{seed}"} for seed in seeds]
-        for each in [load_recipe(file, overrides, {**(flags or {}), **more}) for more in named] or [recipe]:
-            if each.name in found:
-                other = found[each.name][0]
+        seed_flags = [{"seed": seed, "name": f"{recipe.name}-{seed}"} for seed in seeds]
+        for variant in [load_recipe(file, overrides, {**(flags or {}), **each}) for each in seed_flags] or [recipe]:
+            if variant.name in recipes_by_name:
+                other_file = recipes_by_name[variant.name][0]
                 raise RecipeError(
-                    f'{other} and {file} have the same name, "{each.name}": their runs would share one folder'
+                    f'{other_file} and {file} have the same name, "{variant.name}": their runs would share one folder'
                 )
-            found[each.name] = file, each
-    return [recipe for _, recipe in found.values()]
+            recipes_by_name[variant.name] = file, variant
+    return [recipe for _, recipe in recipes_by_name.values()]
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -96,17 +96,17 @@ def run_recipes(
     Raises:
         Stopped: in any case where the user stops a run.
     """
-    failed: dict[str, Exception] = {}
-    earlier: list[RunPaths] = []
+    errors: dict[str, Exception] = {}
+    previous_runs: list[RunPaths] = []
     for number, recipe in enumerate(recipes, 1):
         if len(recipes) > 1:
             reporter.line(f"== {recipe.name} ({number} of {len(recipes)})")
-        place = RunPaths(run_folder(recipe, root))
+        run_paths = RunPaths(run_folder(recipe, root))
 
-        def copy_from_siblings(stage: str, recipe: Recipe = recipe, paths: RunPaths = place) -> None:
-            if earlier and (plan := plan_stage(recipe, stage, paths)) is not None:
+        def copy_from_siblings(stage: str, recipe: Recipe = recipe, paths: RunPaths = run_paths) -> None:
+            if previous_runs and (plan := plan_stage(recipe, stage, paths)) is not None:
                 copy_same_artifact_of_other_run(
-                    plan, [run.folder / plan.folder.name for run in earlier], command, reporter
+                    plan, [run.folder / plan.folder.name for run in previous_runs], command, reporter
                 )
 
         try:
@@ -125,9 +125,9 @@ def run_recipes(
             if not keep_going:
                 raise
             reporter.warn(f"{recipe.name} failed: {error_text(error)}")
-            failed[recipe.name] = error
-        earlier.append(place)
-    return failed
+            errors[recipe.name] = error
+        previous_runs.append(run_paths)
+    return errors
 
 
 def run_recipes_on_cluster(
@@ -159,41 +159,43 @@ def run_recipes_on_cluster(
     Raises:
         Stopped: where the user stops the runs.
     """
-    shared = [stage for stage in only if stage in chain.SHARED_STAGES]
-    failed = run_recipes(recipes, keep_going=keep_going, root=root, command=command, reporter=reporter, only=shared)
+    shared_stages = [stage for stage in only if stage in chain.SHARED_STAGES]
+    recipe_errors = run_recipes(
+        recipes, keep_going=keep_going, root=root, command=command, reporter=reporter, only=shared_stages
+    )
     pieces = {
         recipe.name: partial(
             chain.run_recipe_stages,
             recipe,
             root=root,
             command=command,
-            only=[each for each in only if each not in shared],
+            only=[each for each in only if each not in shared_stages],
         )
         for recipe in recipes
-        if recipe.name not in failed
+        if recipe.name not in recipe_errors
     }
     devices = {recipe.training.device for recipe in recipes}
     device = "cuda" if "cuda" in devices else "auto" if "auto" in devices else "cpu"
     with connect_to_cluster(address) as cluster, reporter.bar("runs", len(pieces), "runs") as bar:
-        left = len(pieces)
+        num_running = len(pieces)
 
         def show_running_recipes(running_names: list[str]) -> None:
-            nonlocal left
-            bar.advance(left - len(running_names), f"{', '.join(running_names[:8])}")
-            left = len(running_names)
+            nonlocal num_running
+            bar.advance(num_running - len(running_names), f"{', '.join(running_names[:8])}")
+            num_running = len(running_names)
 
-        needed = choose_resources(cluster, device)
+        resources = choose_resources(cluster, device)
         errors = run_jobs(
-            cluster, pieces, needed, reporter=reporter, keep_going=keep_going, on_poll=show_running_recipes
+            cluster, pieces, resources, reporter=reporter, keep_going=keep_going, on_poll=show_running_recipes
         )
     for name, error in errors.items():
         if not keep_going or not isinstance(error, (TfmError, OSError)):
             raise error
         reporter.warn(f"{name} failed: {error_text(error)}")
-    failed |= errors
-    done = [recipe for recipe in recipes if recipe.name not in failed]
-    run_recipes(done, root=root, command=command, reporter=reporter, only=only, scores=scores)
-    return failed
+    recipe_errors |= errors
+    remaining = [recipe for recipe in recipes if recipe.name not in recipe_errors]
+    run_recipes(remaining, root=root, command=command, reporter=reporter, only=only, scores=scores)
+    return recipe_errors
 
 
 def error_text(error: TfmError | OSError) -> str:
@@ -229,7 +231,7 @@ def plan_stage(recipe: Recipe, stage: str, paths: RunPaths) -> Plan | None:
 
 def copy_same_artifact_of_other_run(
     plan: Plan,
-    others: Sequence[Path],
+    folders: Sequence[Path],
     command: Sequence[str],
     reporter: Reporter,
     copy: Callable[[Path, Path], object] = shutil.copyfile,
@@ -238,23 +240,23 @@ def copy_same_artifact_of_other_run(
 
     Args:
         plan: the plan.
-        others: folders in which the artifact may be.
+        folders: in which the artifact may be.
         command: the command line, for the manifest.
         reporter: receives messages.
         copy: (from, to) copies a file.
     """
     if stale_reason(plan) is None:
         return
-    for other in others:
+    for folder in folders:
         try:
-            made = open_artifact(other)
+            manifest = open_artifact(folder)
         except DataError:
             continue  # not made, or damaged
-        if stale_reason(replace(plan, folder=other)) is None:
+        if stale_reason(replace(plan, folder=folder)) is None:
             with publish(plan, command=command) as draft:
-                read_artifact(other, partial(copy_files, into=draft.folder, copy=copy), must_match=made.as_input())
-                draft.figures.update(made.figures)
-            reporter.line(f"{plan.folder.name}: copied from {other}, which has the same settings and inputs")
+                read_artifact(folder, partial(copy_files, into=draft.folder, copy=copy), must_match=manifest.as_input())
+                draft.figures.update(manifest.figures)
+            reporter.line(f"{plan.folder.name}: copied from {folder}, which has the same settings and inputs")
             return
 
 

@@ -39,8 +39,8 @@ def read_recipe_file(path: Path, origins: Origins, extended_by: tuple[Path, ...]
     try:
         raw = parse_toml(path)
     except FileNotFoundError:
-        by = f", which {extended_by[-1]} extends" if extended_by else ""
-        raise RecipeError(f"{path}: there is no such recipe{by}") from None
+        extender = f", which {extended_by[-1]} extends" if extended_by else ""
+        raise RecipeError(f"{path}: there is no such recipe{extender}") from None
     base = raw.pop("extends", None)
     if base is None:
         merged = raw
@@ -106,7 +106,7 @@ def _merge_tables(base: dict[str, Any], overrides: Mapping[str, Any]) -> None:
 
 
 def _leaf_keys(raw: Mapping[str, Any], key: Key = ()) -> list[Key]:
-    found: list[Key] = []
+    keys: list[Key] = []
     for name, value in raw.items():
-        found += _leaf_keys(value, (*key, name)) if isinstance(value, Mapping) and value else [(*key, name)]
-    return found
+        keys += _leaf_keys(value, (*key, name)) if isinstance(value, Mapping) and value else [(*key, name)]
+    return keys

@@ -9,12 +9,14 @@ from tfm.pipeline.recipes.recipe import Recipe
 
 @dataclass(frozen=True)
 class RunPaths:
-    """The paths of the artifacts of a run. scored: the split that its translations and scores are of; the test sets'
-    alone are in translations/ and scores/.
+    """The paths of the artifacts of a run.
+
+    eval_split: the split that its translations and scores are of; those of the test sets are in translations/ and
+    scores/.
     """
 
     folder: Path
-    scored: EvalSplit = "tests"
+    eval_split: EvalSplit = "tests"
 
     @property
     def clean(self) -> Path:
@@ -38,11 +40,11 @@ class RunPaths:
 
     @property
     def translations(self) -> Path:
-        return self.folder / ("translations" if self.scored == "tests" else f"translations-{self.scored}")
+        return self.folder / ("translations" if self.eval_split == "tests" else f"translations-{self.eval_split}")
 
     @property
     def scores(self) -> Path:
-        return self.folder / ("scores" if self.scored == "tests" else f"scores-{self.scored}")
+        return self.folder / ("scores" if self.eval_split == "tests" else f"scores-{self.eval_split}")
 
     @property
     def synthetic(self) -> Path:

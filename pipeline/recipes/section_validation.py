@@ -79,20 +79,20 @@ def validate_section(
     content = content_with_settings(settings)
     origins.update({setting.key: Origin(setting.label, COMMAND_LINE_PRIORITY) for setting in settings})
     try:
-        validated = section.model_validate_json(_section_json(section, content), strict=True)
+        config = section.model_validate_json(_section_json(section, content), strict=True)
     except ValidationError as error:
         raise recipe_error(error.errors(include_url=False), section, prefix, origins, origin_of_error) from None
     except ValueError as error:  # a number that is not finite, or what no file says
-        validated, reason = None, str(error)
+        config, reason = None, str(error)
     for key, number in _unusable_numbers(content, prefix):
-        place, name = describe_origin(key, origins) or file, ".".join(key)
-        raise RecipeError(f"{place}: {_number_problem(name, number, field_at(schema, key))}")
-    if validated is None:
+        origin, name = describe_origin(key, origins) or file, ".".join(key)
+        raise RecipeError(f"{origin}: {_number_problem(name, number, field_at(schema, key))}")
+    if config is None:
         raise RecipeError(f"{file}: {reason}")
-    if (problem := credential_problem(validated, prefix)) is not None:
+    if (problem := credential_problem(config, prefix)) is not None:
         key, reason = problem
         raise RecipeError(f"{describe_origin(key, origins) or file}: {'.'.join(key)} {reason}")
-    return validated
+    return config
 
 
 def section_from_flags(
@@ -117,16 +117,16 @@ def section_from_flags(
     """
     part = section_name(section)
     settings = parse_settings(overrides, {f"{part}.{key}": value for key, value in values.items()})
-    taken = (part, *other_sections)
+    accepted_sections = (part, *other_sections)
     for first, label in {each.key[0]: each.label for each in settings}.items():
-        if first not in (*taken, "seed", "name"):
-            raise _untaken_section_error(first, label, taken)
+        if first not in (*accepted_sections, "seed", "name"):
+            raise _untaken_section_error(first, label, accepted_sections)
     origins: Origins = {}
     schema: type[BaseModel] = create_model("Part", **{part: (section, ...)})  # type: ignore[call-overload]
-    of_part = [each for each in settings if each.key[0] == part]
-    found = validate_section(schema, section, {}, of_part, "", origins, part)
-    check_unused_keys(SimpleNamespace(**{part: found}), origins, _rules_of_section(part))
-    return found
+    part_settings = [each for each in settings if each.key[0] == part]
+    config = validate_section(schema, section, {}, part_settings, "", origins, part)
+    check_unused_keys(SimpleNamespace(**{part: config}), origins, _rules_of_section(part))
+    return config
 
 
 def section_name(section: type[BaseModel]) -> str:
@@ -143,12 +143,14 @@ def _rules_of_section(part: str) -> Sequence[UnusedKeysRule]:
     return UNUSED_KEYS_RULES
 
 
-def _untaken_section_error(name: str, label: str, taken: Sequence[str]) -> RecipeError:
+def _untaken_section_error(name: str, label: str, accepted_sections: Sequence[str]) -> RecipeError:
     """The error of a setting whose first name is of no part that the command takes."""
     from tfm.pipeline.recipes.recipe import Recipe
 
     if name in Recipe.model_fields:
-        return RecipeError(f"--set {name}...: without a recipe this command takes {', '.join(sorted(taken))}")
+        return RecipeError(
+            f"--set {name}...: without a recipe this command takes {', '.join(sorted(accepted_sections))}"
+        )
     unknown = {"type": "extra_forbidden", "loc": (name,), "msg": "", "input": None}
     return recipe_error([unknown], Recipe, (), {(name,): Origin(label, COMMAND_LINE_PRIORITY)}, str)
 
@@ -180,8 +182,8 @@ def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]
     if (isinstance(raw, float) and not math.isfinite(raw)) or (isinstance(raw, int) and abs(raw) >= 2**63):
         yield key, raw
     items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, (list, tuple)) else ()
-    for name, each in items:
-        yield from _unusable_numbers(each, (*key, str(name)))
+    for name, item in items:
+        yield from _unusable_numbers(item, (*key, str(name)))
 
 
 def _number_problem(name: str, value: int | float, field: FieldInfo | None) -> str:

@@ -40,8 +40,8 @@ def _tables_of_corpora(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     tests = data.get("tests")
     parts = [data if "path" in data else None, *(tests.values() if isinstance(tests, dict) else ())]
     for name in ("train", "valid"):
-        given = data.get(name)
-        parts += given if isinstance(given, list) else [given]
+        corpora = data.get(name)
+        parts += corpora if isinstance(corpora, list) else [corpora]
     yield from (part for part in parts if isinstance(part, dict))
 
 
@@ -49,17 +49,17 @@ def check_corpora_have_sources(task: str, data: DataConfig) -> None:
     """Raise ValueError where the task reads sources, and corpora have none."""
     if TASK_SPECS[task].reads != "source":
         return
-    without = [
+    keys_without_source = [
         f"data.{name}" for name, corpus in data.corpora_by_name.items() if not (corpus.has_source or corpus.has_images)
     ]
     if data.path is not None and data.source is None:
-        without = ["data", *without]
-    if not without:
+        keys_without_source = ["data", *keys_without_source]
+    if not keys_without_source:
         return
-    instead = "give the file or column of the texts as `source`"
+    remedy = "give the file or column of the texts as `source`"
     if TASK_SPECS[task].translates:
-        instead += ', or set model.task = "language_model" for texts alone'
-    raise ValueError(f'model.task = "{task}" reads sources, and {without[0]} has source = "none": {instead}')
+        remedy += ', or set model.task = "language_model" for texts alone'
+    raise ValueError(f'model.task = "{task}" reads sources, and {keys_without_source[0]} has source = "none": {remedy}')
 
 
 def check_vocabularies_have_texts(data: DataConfig, tokenizer: TokenizerConfig) -> None:

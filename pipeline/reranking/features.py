@@ -50,8 +50,8 @@ class FeatureScorer:
     @property
     def names(self) -> tuple[str, ...]:
         """The features that are not always 0."""
-        absent = {name for name in ("channel", "language_model") if getattr(self, name) is None}
-        return tuple(name for name in FEATURE_NAMES if name not in absent)
+        missing = {name for name in ("channel", "language_model") if getattr(self, name) is None}
+        return tuple(name for name in FEATURE_NAMES if name not in missing)
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -61,12 +61,12 @@ class FeatureScorer:
 
     def score(self, lists: Sequence[NBestList]) -> Floats:
         """(N, F) the features of all translations of some lists, list after list; columns as FEATURES has them."""
-        found = [(each.source, one) for each in lists for one in each.translations]
+        pairs = [(each.source, translation) for each in lists for translation in each.translations]
         columns = {
-            "direct": np.array([one.log_prob for _, one in found], np.float64),
-            "channel": self._channel_log_probs([(source, one.text) for source, one in found]),
-            "language_model": self._language_model_log_probs([one.text for _, one in found]),
-            "length": np.array([one.num_tokens for _, one in found], np.float64),
+            "direct": np.array([translation.log_prob for _, translation in pairs], np.float64),
+            "channel": self._channel_log_probs([(source, translation.text) for source, translation in pairs]),
+            "language_model": self._language_model_log_probs([translation.text for _, translation in pairs]),
+            "length": np.array([translation.num_tokens for _, translation in pairs], np.float64),
         }
         return np.stack([columns[name] for name in FEATURE_NAMES], 1)
 
@@ -109,8 +109,8 @@ def _load_feature_model(folder: Path | None, device: str, ability: str) -> Loade
     loaded = load_model(resolve_model_folder(folder), device)
     loaded.check_reads_text("give a model of texts")
     if not getattr(TASK_SPECS[loaded.config.task], ability):
-        wanted = {"translates": "a translation model", "continues_text": "a language model"}[ability]
-        raise DataError(f"was trained for {loaded.config.task}, and {wanted} is wanted", file=loaded.folder)
+        model_kind = {"translates": "a translation model", "continues_text": "a language model"}[ability]
+        raise DataError(f"was trained for {loaded.config.task}, and {model_kind} is wanted", file=loaded.folder)
     loaded.check_has_one_direction()
     loaded.model.eval()
     return loaded

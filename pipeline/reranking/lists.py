@@ -54,8 +54,8 @@ def read_lists(lines: Iterable[str], name: str) -> Iterator[NBestList]:
 
 
 def _parse_list(line: str) -> NBestList:
-    found: Any = parse_json(line.encode("utf-8", "surrogatepass"))
-    source, translations = found["source"], tuple(_parse_translation(each) for each in found["translations"])
+    document: Any = parse_json(line.encode("utf-8", "surrogatepass"))
+    source, translations = document["source"], tuple(_parse_translation(each) for each in document["translations"])
     if not isinstance(source, str) or not translations:
         raise ValueError("a source and one translation at least are wanted")
     return NBestList(source, translations)
@@ -87,10 +87,10 @@ def list_as_json(nbest: NBestList, features: dict[str, list[float]], scores: lis
     """
     translations = [
         {
-            "text": each.text,
-            "score": scores[place],
-            "features": {name: values[place] for name, values in features.items()},
+            "text": translation.text,
+            "score": scores[rank],
+            "features": {name: values[rank] for name, values in features.items()},
         }
-        for place, each in enumerate(nbest.translations)
+        for rank, translation in enumerate(nbest.translations)
     ]
     return json.dumps({"source": nbest.source, "translations": translations}, ensure_ascii=False)

@@ -55,8 +55,8 @@ class FeatureWeights:
 
 def read_weights(file: Path) -> FeatureWeights:
     """Read what `FeatureWeights.write` wrote. Raises DataError if it is no such file."""
-    found: Any = read_json(file)
-    weights = found.get("weights") if isinstance(found, dict) else None
+    document: Any = read_json(file)
+    weights = document.get("weights") if isinstance(document, dict) else None
     if not isinstance(weights, dict) or set(weights) != set(FEATURE_NAMES):
         raise DataError(f"has no weights of {', '.join(FEATURE_NAMES)}: make it with `tfm rerank --tune`", file=file)
     values = tuple(weights[name] for name in FEATURE_NAMES)
@@ -66,7 +66,7 @@ def read_weights(file: Path) -> FeatureWeights:
         if value and not MIN_WEIGHT <= abs(value) <= MAX_WEIGHT:
             problem = f"has a weight of {name} that is not from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} in size"
             raise DataError(f"{problem}: scale the weights, of which only the ratios matter", file=file)
-    models, tuning = found.get("models", {}), found.get("tuning", {})
+    models, tuning = document.get("models", {}), document.get("tuning", {})
     if (
         not isinstance(models, dict)
         or not isinstance(tuning, dict)
@@ -136,26 +136,26 @@ def tune_weights(
     if len(references) != len(lists):
         raise DataError(f"{len(references):,} references of {len(lists):,} lists: give one for each line")
     counts = [len(each.translations) for each in lists]
-    texts = [one.text for each in lists for one in each.translations]
-    repeated = [reference for reference, count in zip(references, counts, strict=True) for _ in range(count)]
-    (found,) = segment_statistics(metric, [texts], [repeated], EvaluationConfig())
-    draw, best_value = np.random.default_rng(seed), -math.inf
+    texts = [translation.text for each in lists for translation in each.translations]
+    repeated_references = [reference for reference, count in zip(references, counts, strict=True) for _ in range(count)]
+    (statistics,) = segment_statistics(metric, [texts], [repeated_references], EvaluationConfig())
+    rng, best_value = np.random.default_rng(seed), -math.inf
     best: tuple[float, ...] = DIRECT_MODEL_WEIGHTS
     direct_alone = 0.0
     for number in range(trials + 1):
-        drawn = draw.uniform(
+        draws = rng.uniform(
             [WEIGHT_RANGES[name][0] for name in FEATURE_NAMES], [WEIGHT_RANGES[name][1] for name in FEATURE_NAMES]
         )
-        used = [float(value) if name in names else 0.0 for name, value in zip(FEATURE_NAMES, drawn, strict=True)]
-        weights = tuple(used) if number else DIRECT_MODEL_WEIGHTS
+        values = [float(value) if name in names else 0.0 for name, value in zip(FEATURE_NAMES, draws, strict=True)]
+        weights = tuple(values) if number else DIRECT_MODEL_WEIGHTS
         rows = choose_best(features @ np.array(weights), lists)
-        value = float(found.score(found.rows[rows].sum(0))) * (1 if found.higher_is_better else -1)
+        value = float(statistics.score(statistics.rows[rows].sum(0))) * (1 if statistics.higher_is_better else -1)
         if not number:
             direct_alone = value
         if value > best_value:
             best, best_value = weights, value
-    sign = 1 if found.higher_is_better else -1
-    first = float(found.score(found.rows[choose_best(np.zeros(len(texts)), lists)].sum(0)))
+    sign = 1 if statistics.higher_is_better else -1
+    first = float(statistics.score(statistics.rows[choose_best(np.zeros(len(texts)), lists)].sum(0)))
     tuning = {
         "metric": metric,
         "value": sign * best_value,

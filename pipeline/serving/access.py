@@ -49,8 +49,10 @@ def read_keys(file: Path) -> list[ApiKey]:
         if len(words) > 3 or (len(words) == 3 and not (words[2].isdecimal() and int(words[2]) > 0)):
             raise DataError("write KEY [LABEL [REQUESTS_PER_MINUTE]] on a line", file=file, line=number)
         label, digest = words[1] if len(words) > 1 else f"key {len(keys) + 1}", _digest(words[0])
-        if (before := lines.setdefault(digest, number)) != number:
-            raise DataError(f"the key stands on line {before} already: remove one of the two", file=file, line=number)
+        if (first_number := lines.setdefault(digest, number)) != number:
+            raise DataError(
+                f"the key stands on line {first_number} already: remove one of the two", file=file, line=number
+            )
         keys.append(ApiKey(digest, label, int(words[2]) if len(words) > 2 else None))
     if not keys:
         raise DataError("has no key: write one on a line", file=file)
@@ -98,9 +100,9 @@ class AccessControl:
         Raises:
             Problem: it has no key, a wrong one, or its caller asks too often.
         """
-        found = None if self._keys is None else self._find_key(key)
-        caller, budget = (address, address) if found is None else (found.label, found.digest)
-        rate = self._rate if found is None or found.requests_per_minute is None else found.requests_per_minute
+        api_key = None if self._keys is None else self._find_key(key)
+        caller, budget = (address, address) if api_key is None else (api_key.label, api_key.digest)
+        rate = self._rate if api_key is None or api_key.requests_per_minute is None else api_key.requests_per_minute
         if rate is not None:
             self._take_from_rate_budget(budget, rate)
         return caller
@@ -111,9 +113,9 @@ class AccessControl:
             sentence = "this server needs a key: send api_key, or Authorization: Bearer KEY"
             raise Problem(401, sentence, {"WWW-Authenticate": "Bearer"})
         digest, matching_key = _digest(key), None
-        for each in self._keys or ():
-            if hmac.compare_digest(each.digest, digest):
-                matching_key = each
+        for candidate in self._keys or ():
+            if hmac.compare_digest(candidate.digest, digest):
+                matching_key = candidate
         if matching_key is None:
             raise Problem(403, "the key is not one of this server's: ask its operator for one")
         return matching_key
@@ -121,8 +123,8 @@ class AccessControl:
     def _take_from_rate_budget(self, caller: str | bytes, rate: int) -> None:
         """Take one of the requests of a key or an address, which come back evenly over a minute."""
         now = self._clock()
-        budget, before = self._rate_budgets.pop(caller, (float(rate), now))
-        budget = min(float(rate), budget + (now - before) * rate / 60)
+        budget, last_time = self._rate_budgets.pop(caller, (float(rate), now))
+        budget = min(float(rate), budget + (now - last_time) * rate / 60)
         self._rate_budgets[caller] = (budget - 1 if budget >= 1 else budget), now
         if len(self._rate_budgets) > MAX_REMEMBERED_CALLERS:
             self._rate_budgets.popitem(last=False)

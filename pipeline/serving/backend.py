@@ -83,11 +83,11 @@ class Backend:
         if name is None and len(models) == 1:
             return models[0]
         if name is None:
-            there = f"say which, model = {' or '.join(names)}" if names else "this server has none"
-            raise bad_request(f"model: the route needs one that {ability}: {there}")
+            choices = f"say which, model = {' or '.join(names)}" if names else "this server has none"
+            raise bad_request(f"model: the route needs one that {ability}: {choices}")
         if name not in names:
-            there = ", ".join(names) or "none"
-            raise bad_request(f"model: this server has no {name[:80]!r} that {ability}; it has {there}")
+            choices = ", ".join(names) or "none"
+            raise bad_request(f"model: this server has no {name[:80]!r} that {ability}; it has {choices}")
         return models[names.index(name)]
 
     async def reload_republished_models(self) -> list[str]:
@@ -96,27 +96,27 @@ class Backend:
         Requests are answered by the version before until the new one is loaded; a version that cannot be loaded does
         not take its place.
         """
-        renewed = []
+        reloaded_models = []
         for model in list(self.catalog.models.values()):
             if not await asyncio.to_thread(is_published_anew, model):
                 continue
             try:
-                new = await asyncio.to_thread(_read_republished_model, model)
+                new_model = await asyncio.to_thread(_read_republished_model, model)
             except (TfmError, OSError) as error:
                 self._warn_not_taken_over(model, str(error))
                 continue
-            self.dispatcher.load(new.version)
-            problem = await self.dispatcher.wait_until_loaded(new.version.key)
+            self.dispatcher.load(new_model.version)
+            problem = await self.dispatcher.wait_until_loaded(new_model.version.key)
             if problem is not None:
-                self.dispatcher.unload_when_unused(new.version.key)
+                self.dispatcher.unload_when_unused(new_model.version.key)
                 self._warn_not_taken_over(model, problem)
                 continue
-            self.catalog = self.catalog.replace(new)
+            self.catalog = self.catalog.replace(new_model)
             self.dispatcher.unload_when_unused(model.version.key)
-            renewed.append(model.name)
+            reloaded_models.append(model.name)
             self._reasons.pop(model.name, None)
             self.log.info(f"{model.name}: published anew, and taken over")
-        return renewed
+        return reloaded_models
 
     def _warn_not_taken_over(self, model: ServedModel, reason: str) -> None:
         """Log why a version is not taken over, once: it is tried again every few seconds."""
@@ -130,7 +130,7 @@ def _read_republished_model(model: ServedModel) -> ServedModel:
     from dataclasses import replace
 
     shortlist = model.version.shortlist
-    new = read_served_model(Path(model.version.folder), None if shortlist is None else shortlist.folder)
-    keeps = model.are_pairs_given or not new.version.has_languages
-    pairs, version = model.pairs if keeps else new.pairs, replace(new.version, name=model.name)
-    return replace(new, version=version, pairs=pairs, are_pairs_given=model.are_pairs_given)
+    new_model = read_served_model(Path(model.version.folder), None if shortlist is None else shortlist.folder)
+    keeps = model.are_pairs_given or not new_model.version.has_languages
+    pairs, version = model.pairs if keeps else new_model.pairs, replace(new_model.version, name=model.name)
+    return replace(new_model, version=version, pairs=pairs, are_pairs_given=model.are_pairs_given)

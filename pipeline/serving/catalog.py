@@ -83,11 +83,11 @@ class ModelCatalog:
     @cached_property
     def targets_by_source(self) -> dict[str, list[str]]:
         """The languages that texts may be in, and for each those that it is translated into, by codes of requests."""
-        found: dict[str, dict[str, None]] = {}
+        target_codes: dict[str, dict[str, None]] = {}
         for model in self.translators:
             for source, target in model.pairs:
-                found.setdefault(two_letter_code(source), {})[two_letter_code(target)] = None
-        return {source: [*targets] for source, targets in sorted(found.items())}
+                target_codes.setdefault(two_letter_code(source), {})[two_letter_code(target)] = None
+        return {source: [*targets] for source, targets in sorted(target_codes.items())}
 
     def find_translator(self, source: str | None, target: str | None) -> tuple[ServedModel, str, str] | None:
         """The first model that translates between two languages, with its own codes of them; None: there is none.
@@ -97,8 +97,8 @@ class ModelCatalog:
         for model in self.translators:
             for own_source, own_target in model.pairs:
                 if all(
-                    asked is None or _is_same_language(asked, own)
-                    for asked, own in ((source, own_source), (target, own_target))
+                    requested_code is None or _is_same_language(requested_code, model_code)
+                    for requested_code, model_code in ((source, own_source), (target, own_target))
                 ):
                     return model, own_source, own_target
         return None
@@ -108,8 +108,8 @@ def two_letter_code(model_code: str) -> str:
     """The code of a language in requests: that of two letters where there is one, as browsers and clients have it."""
     if model_code == UNKNOWN_LANGUAGE:
         return model_code
-    longer = to_iso_639_3(model_code)
-    return next((short for short, long in ISO_639_3.items() if long == longer), model_code)
+    three_letter_code = to_iso_639_3(model_code)
+    return next((short for short, code in ISO_639_3.items() if code == three_letter_code), model_code)
 
 
 def _is_same_language(requested_code: str, model_code: str) -> bool:
@@ -164,9 +164,11 @@ def _check_is_translated(model: ServedModel, pair: tuple[str, str]) -> None:
     if version.reads_images or not model.abilities.translates:
         raise RecipeError(f"{option}: the model does not translate texts, so it has no languages: remove it")
     for side, name, knows in ((0, "read", model.has_source_language), (1, "write", version.has_languages)):
-        own = dict.fromkeys(each[side] for each in model.pairs)
-        if knows and pair[side] not in own:
-            raise RecipeError(f"{option}: the model does not {name} {pair[side]}; it {name}s {', '.join(own)}")
+        model_languages = dict.fromkeys(each[side] for each in model.pairs)
+        if knows and pair[side] not in model_languages:
+            raise RecipeError(
+                f"{option}: the model does not {name} {pair[side]}; it {name}s {', '.join(model_languages)}"
+            )
 
 
 def served_name(folder: Path) -> str:
@@ -186,7 +188,7 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
         DataError: it is none that can be served, or the shortlist is none of its vocabularies.
         RecipeError: a shortlist is given to a model that does not translate texts.
     """
-    place = resolve_model_folder(folder)
+    model_folder = resolve_model_folder(folder)
 
     def read(manifest: Manifest) -> ServedModel:
         config = read_json(manifest.folder / "config.json", displayed_path=manifest.path / "config.json")
@@ -204,25 +206,27 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
             )
         version = ModelVersion(
             served_name(folder),
-            place.resolve(),
+            model_folder.resolve(),
             manifest.fingerprint,
             task,
             reads_images=reads_images,
             has_languages=bool(languages),
             shortlist=None if shortlist is None else _read_shortlist_version(shortlist, source, target),
         )
-        pairs = _language_pairs(languages, source.has_source_language, place) if TASK_SPECS[task].translates else ()
+        pairs = (
+            _language_pairs(languages, source.has_source_language, model_folder) if TASK_SPECS[task].translates else ()
+        )
         max_length = config.get("max_length", 256)
         return ServedModel(version, target if reads_target else source, max_length, pairs, source.has_source_language)
 
-    return read_artifact(place, read, "train")
+    return read_artifact(model_folder, read, "train")
 
 
 def _read_shortlist_version(folder: Path, source: Tokenizer, target: Tokenizer) -> ShortlistVersion:
     """The version of a shortlist that is published now. Raises DataError if it is none of these vocabularies."""
-    made = Input.from_artifact(folder, SHORTLIST_STAGE)
-    read_shortlist(folder, source, target, must_match=made)
-    return ShortlistVersion(folder.absolute(), made.fingerprint)
+    shortlist = Input.from_artifact(folder, SHORTLIST_STAGE)
+    read_shortlist(folder, source, target, must_match=shortlist)
+    return ShortlistVersion(folder.absolute(), shortlist.fingerprint)
 
 
 def _task_problem(task: object) -> str | None:
@@ -249,12 +253,12 @@ def _read_run_languages(folder: Path) -> tuple[str, str]:
     unknown = UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE
     dataset = folder.parent / "dataset"
     try:
-        about = read_manifest(dataset, dataset).config.get("data")
+        data_config = read_manifest(dataset, dataset).config.get("data")
     except (DataError, OSError):
         return unknown
-    if not isinstance(about, dict):
+    if not isinstance(data_config, dict):
         return unknown
-    source, target = (about.get(side) for side in ("source", "target"))
+    source, target = (data_config.get(side) for side in ("source", "target"))
     return tuple(each if _is_language_code(each) else UNKNOWN_LANGUAGE for each in (source, target))  # type: ignore[return-value]
 
 
@@ -265,10 +269,10 @@ def _is_language_code(value: object) -> bool:
 def is_published_anew(model: ServedModel) -> bool:
     """Whether another version of a model, or of its shortlist, is published now; none if that cannot be read."""
     version = model.version
-    known = [(version.folder, version.fingerprint)]
+    fingerprints = [(version.folder, version.fingerprint)]
     if version.shortlist is not None:
-        known.append((version.shortlist.folder, version.shortlist.fingerprint))
-    return any(_read_fingerprint(folder) not in (None, fingerprint) for folder, fingerprint in known)
+        fingerprints.append((version.shortlist.folder, version.shortlist.fingerprint))
+    return any(_read_fingerprint(folder) not in (None, fingerprint) for folder, fingerprint in fingerprints)
 
 
 def _read_fingerprint(folder: Path) -> str | None:

@@ -17,13 +17,15 @@ def find_detector(codes: Sequence[str]) -> Detector | None:
         from lingua import IsoCode639_1, LanguageDetectorBuilder
     except ImportError:
         return None
-    known = [getattr(IsoCode639_1, code.upper()) for code in codes if hasattr(IsoCode639_1, code.upper())]
-    if len(known) < 2:
+    languages = [getattr(IsoCode639_1, code.upper()) for code in codes if hasattr(IsoCode639_1, code.upper())]
+    if len(languages) < 2:
         return None
-    detector = LanguageDetectorBuilder.from_iso_codes_639_1(*known).build()
+    detector = LanguageDetectorBuilder.from_iso_codes_639_1(*languages).build()
 
     def detect(text: str) -> list[tuple[str, float]]:
-        found = detector.compute_language_confidence_values(text[:MAX_DETECTED_CHARS])
-        return [(each.language.iso_code_639_1.name.lower(), float(each.value)) for each in found if each.value > 0]
+        confidences = detector.compute_language_confidence_values(text[:MAX_DETECTED_CHARS])
+        return [
+            (each.language.iso_code_639_1.name.lower(), float(each.value)) for each in confidences if each.value > 0
+        ]
 
     return detect

@@ -58,14 +58,14 @@ class Log:
         }
         line = f"{caller} {method} {path} {status} {seconds:.3f} s {request_id}"
         if self.with_texts and texts:
-            cut = [text[:MAX_LOGGED_TEXT_CHARS] for text in texts]
-            fields["texts"], line = cut, f"{line} {json.dumps(cut, ensure_ascii=False)}"
+            excerpts = [text[:MAX_LOGGED_TEXT_CHARS] for text in texts]
+            fields["texts"], line = excerpts, f"{line} {json.dumps(excerpts, ensure_ascii=False)}"
         self._write(fields, line)
 
     def _write(self, fields: dict[str, object], line: str) -> None:
-        now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
+        timestamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         if self.as_json:
-            line = json.dumps({"time": f"{now}Z", **fields})
+            line = json.dumps({"time": f"{timestamp}Z", **fields})
         else:
-            line = f"{now}Z {format_for_terminal(line)}".replace("\n", " ")
+            line = f"{timestamp}Z {format_for_terminal(line)}".replace("\n", " ")
         print(line, file=self.stream, flush=True)

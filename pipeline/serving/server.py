@@ -102,8 +102,8 @@ def _make_backend(
 def listen(host: str, port: int) -> Iterator[socket.socket]:
     """Listen at an address while the body runs. Raises RecipeError if that cannot be."""
     try:
-        found = socket.getaddrinfo(_without_brackets(host), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(_without_brackets(host), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError, OverflowError) as error:
         raise RecipeError(f"--host {host}: no such address ({error})") from None
@@ -162,9 +162,9 @@ def _log_models_and_address(options: ServerOptions, backend: Backend, listener: 
     displayed_host = f"[{host}]" if ":" in host else host
     for model in backend.catalog.models.values():
         pairs = [f"{source} to {target}" for source, target in model.pairs][:4]
-        more = f" ({', '.join(pairs)}{', ...' if len(model.pairs) > 4 else ''})" if pairs else ""
-        beside = "" if model.version.shortlist is None else f", with the shortlist {model.version.shortlist.folder}"
-        backend.log.info(f"{model.name}: {model.version.task}{more}{beside}")
+        languages = f" ({', '.join(pairs)}{', ...' if len(model.pairs) > 4 else ''})" if pairs else ""
+        shortlist = "" if model.version.shortlist is None else f", with the shortlist {model.version.shortlist.folder}"
+        backend.log.info(f"{model.name}: {model.version.task}{languages}{shortlist}")
     backend.log.info(f"listening at http://{displayed_host}:{port}")
     if not ipaddress.ip_address(host).is_loopback and not backend.access.needs_key:
         backend.log.warn("everyone who reaches this address may ask: give --keys FILE, or --host 127.0.0.1")
@@ -216,11 +216,11 @@ class GracefulServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Let SIGTERM and Ctrl-C end the server while the body runs; a second Ctrl-C ends it at once."""
         numbers = (signal.SIGTERM, signal.SIGINT)
-        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        previous_handlers = {number: signal.signal(number, self.handle_exit) for number in numbers}
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in previous_handlers.items():
                 signal.signal(number, handler)
 
 

@@ -81,8 +81,8 @@ class ServedDirection:
 
     def _language_arguments(self) -> dict[str, Any]:
         """The languages that the model is told."""
-        to = self.target if self.model.version.has_languages else None
-        return {"to": to, "source_language": self.source if self.model.has_source_language else None}
+        target = self.target if self.model.version.has_languages else None
+        return {"to": target, "source_language": self.source if self.model.has_source_language else None}
 
 
 class TranslationService:
@@ -149,25 +149,32 @@ class TranslationService:
         segments = [await self._split(text, direction, is_html) for text in texts]
         queries = [[make_query(sentence) for sentence in each.sources] for each in segments]
         answers = await self.ask([each for group in queries for each in group])
-        ranked = [_ranked_translations([answers[each] for each in group]) for group in queries]
-        joined = [
-            await self._join(segmented, group, direction) for segmented, group in zip(segments, ranked, strict=True)
+        translations_by_rank = [_ranked_translations([answers[each] for each in group]) for group in queries]
+        joined_texts = [
+            await self._join(text_segments, group, direction)
+            for text_segments, group in zip(segments, translations_by_rank, strict=True)
         ]
-        translated = []
-        for segmented, texts, translations in zip(segments, joined, ranked, strict=True):
-            best, *others = dict.fromkeys(texts)
-            borders = segmented.borders(translations[0]) if isinstance(segmented, TextSegments) and translations else ()
-            translated.append(TranslatedText(best, tuple(others), tuple(borders)))
-        return translated
+        results = []
+        for text_segments, texts, translations in zip(segments, joined_texts, translations_by_rank, strict=True):
+            best, *alternative_texts = dict.fromkeys(texts)
+            borders = (
+                text_segments.borders(translations[0])
+                if isinstance(text_segments, TextSegments) and translations
+                else ()
+            )
+            results.append(TranslatedText(best, tuple(alternative_texts), tuple(borders)))
+        return results
 
     async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
         """Ask each query once, as far as its answer is not known. Raises Problem if there is no answer."""
         answers = {query: self._cache.get(query) for query in dict.fromkeys(queries)}
-        new = [query for query, answer in answers.items() if answer is None]
-        if len(new) > self._limits.sentences:
-            most = self._limits.sentences
-            raise bad_request(f"the texts have {len(new)} sentences and may have {most}: send them in parts")
-        for query, answer in zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True):
+        new_queries = [query for query, answer in answers.items() if answer is None]
+        if len(new_queries) > self._limits.sentences:
+            limit = self._limits.sentences
+            raise bad_request(f"the texts have {len(new_queries)} sentences and may have {limit}: send them in parts")
+        for query, answer in zip(
+            new_queries, await ask_all(self._dispatcher, new_queries, self._limits.seconds), strict=True
+        ):
             answers[query] = answer
             self._cache.put(query, answer)
         return answers
@@ -178,25 +185,30 @@ class TranslationService:
         return split() if len(text) < MIN_CHARS_TO_SPLIT_IN_THREAD else await asyncio.to_thread(split)
 
     async def _join(
-        self, segments: TextSegments | HtmlSegments, ranked: Sequence[Sequence[str]], direction: ServedDirection
+        self,
+        segments: TextSegments | HtmlSegments,
+        translations_by_rank: Sequence[Sequence[str]],
+        direction: ServedDirection,
     ) -> list[str]:
         """The texts in which the translations of each rank stand; in HTML with the tags at their words."""
         if isinstance(segments, TextSegments):
-            return [segments.join(translations) for translations in ranked]
-        joined, alignment_by_query = [], dict[Query, Alignment | None]()
-        for translations in ranked:
+            return [segments.join(translations) for translations in translations_by_rank]
+        texts, alignment_by_query = [], dict[Query, Alignment | None]()
+        for translations in translations_by_rank:
             queries = {
-                place: direction.alignment_query(segments.sources[place], translations[place])
-                for place in segments.indices_with_markup
-                if translations[place]
+                index: direction.alignment_query(segments.sources[index], translations[index])
+                for index in segments.indices_with_markup
+                if translations[index]
             }
-            new = [query for query in dict.fromkeys(queries.values()) if query not in alignment_by_query]
-            alignment_by_query.update(zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True))
+            new_queries = [query for query in dict.fromkeys(queries.values()) if query not in alignment_by_query]
+            alignment_by_query.update(
+                zip(new_queries, await ask_all(self._dispatcher, new_queries, self._limits.seconds), strict=True)
+            )
             alignments = {
-                place: each for place, query in queries.items() if (each := alignment_by_query[query]) is not None
+                index: each for index, query in queries.items() if (each := alignment_by_query[query]) is not None
             }
-            joined.append(await asyncio.to_thread(segments.join, translations, alignments))
-        return joined
+            texts.append(await asyncio.to_thread(segments.join, translations, alignments))
+        return texts
 
 
 @contextmanager
@@ -233,5 +245,5 @@ async def ask_all(dispatcher: Dispatcher, queries: Sequence[Query], seconds: flo
 
 def _ranked_translations(answers: Sequence[Sequence[tuple[str, float, float, int]]]) -> list[list[str]]:
     """The translations of all sentences by rank; a sentence with fewer alternatives has its last one again."""
-    most = max((len(each) for each in answers), default=1)
-    return [[each[min(rank, len(each) - 1)][0] for each in answers] for rank in range(most)]
+    num_ranks = max((len(each) for each in answers), default=1)
+    return [[each[min(rank, len(each) - 1)][0] for each in answers] for rank in range(num_ranks)]

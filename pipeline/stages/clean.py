@@ -76,8 +76,10 @@ def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole_corpor
         name: [text_changing_settings(each) for each in corpora] for name, corpora in corpora_by_split.items()
     }
     # a model is known by its fingerprint, wherever it is
-    described = config.model_dump(mode="json", exclude_none=True, exclude={"cross_entropy": {"forward", "backward"}})
-    values: dict[str, JSON] = {"clean": described, "rules": RULES_REVISION, "data": settings}
+    clean_settings = config.model_dump(
+        mode="json", exclude_none=True, exclude={"cross_entropy": {"forward", "backward"}}
+    )
+    values: dict[str, JSON] = {"clean": clean_settings, "rules": RULES_REVISION, "data": settings}
     return Plan(CLEAN_STAGE, out, values, inputs, seed=None)
 
 
@@ -120,16 +122,16 @@ def clean(
     with publish(plan, command=command) as draft, collect_remarks() as remarks:
         work_folder = plan.folder.absolute().parent / f".{plan.folder.name}.work"
         splits = _find_splits(data, whole_corpora=whole_corpora)
-        cleaned = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter, cluster)
-        report = report_as_json(cleaned.decisions.results, cleaned.text, cleaned.corpora)
+        result = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter, cluster)
+        report = report_as_json(result.decisions.results, result.text, result.corpora)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
         (draft.folder / "report.json").write_text(text, encoding="utf-8", errors="surrogatepass")
-        page = report_page(cleaned.decisions.results, cleaned.text, cleaned.corpora, is_dry=False)
+        page = report_page(result.decisions.results, result.text, result.corpora, is_dry=False)
         (draft.folder / REPORT_PAGE).write_text(page, encoding="utf-8")
-        draft.figures["read"], draft.figures["kept"] = list(cleaned.text.read), list(cleaned.text.kept)
-        draft.figures["dropped"] = {each.name: each.dropped for each in cleaned.decisions.results}
+        draft.figures["read"], draft.figures["kept"] = list(result.text.read), list(result.text.kept)
+        draft.figures["dropped"] = {each.name: each.dropped for each in result.decisions.results}
     remove_path_below(work_folder.parent, work_folder)
-    _show_results(config, cleaned, remarks, reporter)
+    _show_results(config, result, remarks, reporter)
     reporter.line(f"clean: {out}; report: {out / REPORT_PAGE}")
 
 
@@ -161,10 +163,12 @@ def show_dry_run(
         _find_splits(data, whole_corpora=whole_corpora),
     )
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
-        found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster)
-    _show_results(config, found, remarks, reporter)
+        result = _clean_splits(
+            config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster
+        )
+    _show_results(config, result, remarks, reporter)
     if page is not None:
-        text = report_page(found.decisions.results, found.text, found.corpora, is_dry=True)
+        text = report_page(result.decisions.results, result.text, result.corpora, is_dry=True)
         write_text_atomically(page, text)
         reporter.line(f"report: {page}")
 
@@ -194,22 +198,22 @@ def _clean_splits(
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
     size = check_and_count_splits(splits, online=online)["train"]
     corpora = list(flatten_portions(splits.train))
-    known = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
+    fingerprints = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
     held_out = _held_out_keys(config, splits, online=online)
     cleaner = Cleaner(
         make_rules(config, held_out),
         corpora,
         online,
-        known,
+        fingerprints,
         work_folder,
         device,
         reporter,
         everything=out is None,
     )
-    with ExitStack() as connected:
+    with ExitStack() as stack:
         if cluster is not None:
-            settings = MeasurerSettings(sha256_of_json(known), config, held_out, cleaner.everything)
-            measurer = ClusterMeasurer(connected.enter_context(connect_to_cluster(cluster)), settings)
+            settings = MeasurerSettings(sha256_of_json(fingerprints), config, held_out, cleaner.everything)
+            measurer = ClusterMeasurer(stack.enter_context(connect_to_cluster(cluster)), settings)
             cleaner = replace(cleaner, measure=measurer.measure_chunks)
         work = cleaner.measure_pairs(size)
     with ExitStack() as files:
@@ -235,7 +239,9 @@ def _clean_splits(
 def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:
     if config.overlap is None:
         return HeldOutKeys.from_pairs(())
-    corpora = [each for name, some in splits.corpora_by_split().items() if name != "train" for each in some]
+    corpora = [
+        each for name, split_corpora in splits.corpora_by_split().items() if name != "train" for each in split_corpora
+    ]
     rows = (row for corpus in corpora for row in read_rows(corpus, online=online))
     pairs = ((source, target) for source, *targets in rows for target in targets)
     return HeldOutKeys.from_pairs(
@@ -260,7 +266,7 @@ def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[s
     if len(result.corpora) > 1:
         reporter.table("corpora", CORPUS_COLUMNS, corpus_rows(result.text, result.corpora))
     reporter.line(summary_line(result.text))
-    for lost in lost_corpus_warnings(result.decisions, result.text, result.corpora):
-        reporter.warn(lost)
+    for warning_text in lost_corpus_warnings(result.decisions, result.text, result.corpora):
+        reporter.warn(warning_text)
     if (warning := spaceless_warning(config, result.text)) is not None:
         reporter.warn(warning)

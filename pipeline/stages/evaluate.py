@@ -59,8 +59,10 @@ def plan_scores(
     if translations is None:
         check_same_tokenizer(manifests["model"], manifests["dataset"])
     else:
-        made = manifests[translations_input_name(eval_split)] = open_artifact(translations, "translate")
-        check_same_inputs(made, model=manifests["model"], dataset=manifests["dataset"])
+        translations_manifest = manifests[translations_input_name(eval_split)] = open_artifact(
+            translations, "translate"
+        )
+        check_same_inputs(translations_manifest, model=manifests["model"], dataset=manifests["dataset"])
     return Plan(
         stage="evaluate",
         folder=out,
@@ -117,19 +119,19 @@ def evaluate_tests(
     stage_plan = plan_scores(model, dataset, translations, config, out, seed=seed, eval_split=eval_split)
 
     def score_and_mark_replaced_words(folder: Path | None) -> list[Evaluation]:
-        found = score_all_splits()
+        evaluations = score_all_splits()
         if translations is None or not _has_replaced_words(translations):
-            return found
-        return [each.add_replaced_words_to_signatures() for each in found]
+            return evaluations
+        return [each.add_replaced_words_to_signatures() for each in evaluations]
 
     def score_all_splits() -> list[Evaluation]:
         if translations is None:
             from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
 
             data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
-            reads = _load_model(model, device, stage_plan.inputs["model"])
+            model_to_score = _load_model(model, device, stage_plan.inputs["model"])
             return [
-                score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
+                score_likelihood(model_to_score, name, split, data.batch_tokens, reporter, stride=config.stride)
                 for name, split in select_splits_to_score(data, eval_split).items()
             ]
         loaded = _load_model(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
@@ -144,18 +146,21 @@ def evaluate_tests(
         if not any(segments.directions for segments in tests):
             return [judge(segments) for segments in tests]
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
-        trained = data.directions["train"]
-        identifier = train_identifier(data.train, trained, *load_tokenizer_pair(data.tokenizer_folder))
+        train_directions = data.directions["train"]
+        identifier = train_identifier(data.train, train_directions, *load_tokenizer_pair(data.tokenizer_folder))
         if eval_split == "valid":
             tests += [part for segments in tests for part in segments.split_by_direction()]
-        return [_add_common_direction(judge(segments, identifier=identifier), segments, trained) for segments in tests]
+        return [
+            _add_common_direction(judge(segments, identifier=identifier), segments, train_directions)
+            for segments in tests
+        ]
 
-    looker = (
+    evaluated_model = (
         read_evaluated_model(model, stage_plan.inputs["model"].fingerprint, chosen)
         if eval_split == "tests" and chosen
         else None
     )
-    content = publish_scores(stage_plan, score_and_mark_replaced_words, training, command, reporter, looker)
+    content = publish_scores(stage_plan, score_and_mark_replaced_words, training, command, reporter, evaluated_model)
     if eval_split == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
@@ -168,16 +173,18 @@ def _has_replaced_words(translations: Path) -> bool:
     return isinstance(decoding, dict) and bool(decoding.get("replace_unknown"))
 
 
-def _add_common_direction(evaluation: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
+def _add_common_direction(
+    evaluation: Evaluation, segments: Segments, train_directions: Sequence[Direction]
+) -> Evaluation:
     """The evaluation of a test set with its languages, where they are the same in all rows."""
     pairs = {each.language_pair for each in segments.directions}
     if len(pairs) != 1:
         return evaluation
     (pair,) = pairs
-    return replace(evaluation, direction=pair, zero_shot=pair not in {each.language_pair for each in trained})
+    return replace(evaluation, direction=pair, zero_shot=pair not in {each.language_pair for each in train_directions})
 
 
 def _load_model(model: Path, device: Device, model_input: Input) -> "LoadedModel":
     from tfm.pipeline.model_io.loaded_model import load_model  # here, as it needs torch
 
-    return load_model(model, device, known=model_input)
+    return load_model(model, device, must_match=model_input)

@@ -79,22 +79,22 @@ def evaluate_alternatives(
     built_in = is_built_in(source, kind)
     sets = built_in_sets(source) if built_in else [read_alternatives(Path(source), kind)]
     models = [open_artifact(each, "train") for each in (model, *ensemble)]
-    looker = evaluated_model_from_manifests(models, "files")
+    evaluated_model = evaluated_model_from_manifests(models, "files")
 
     def score_all_sets() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        found, lines = _score_sets(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
-        if looker is not None:
-            seen = [sha256_of_json(to_jsonable(comparable_scores(each))) for each in found["sets"]]
+        scores, lines = _score_sets(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
+        if evaluated_model is not None:
+            digests = [sha256_of_json(to_jsonable(comparable_scores(each))) for each in scores["sets"]]
             entries = [
-                looker.ledger_entry(each.name, _texts_fingerprint(each, kind), of)
-                for each, of in zip(sets, seen, strict=True)
+                evaluated_model.ledger_entry(text_set.name, _texts_fingerprint(text_set, kind), digest)
+                for text_set, digest in zip(sets, digests, strict=True)
             ]
-            append_entries(looker.root, entries, reporter)
-        return found, lines
+            append_entries(evaluated_model.root, entries, reporter)
+        return scores, lines
 
     if out is None:
-        found, _ = score_all_sets()
-        _show_scores(found, reporter)
+        content, _ = score_all_sets()
+        _show_scores(content, reporter)
     else:
         inputs = {f"model {n}" if n > 1 else "model": each.as_input() for n, each in enumerate(models, 1)}
         version = f"{registry.NUM_CONTRAST_EXAMPLES} of {registry.corpus_version(source)}" if built_in else ""
@@ -103,12 +103,12 @@ def evaluate_alternatives(
         languages = {"to": to, "from": source_language}
         config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
         plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
-        found = _publish_scores(plan, score_all_sets, command, reporter)
-    entries = [] if looker is None else read_ledger(looker.root)
-    for each in sets:
-        if how_often := describe_test_uses(select_entries(entries, _texts_fingerprint(each, kind))):
-            reporter.line(f"{each.name}: this test set was scored {how_often}")
-    return found
+        content = _publish_scores(plan, score_all_sets, command, reporter)
+    entries = [] if evaluated_model is None else read_ledger(evaluated_model.root)
+    for text_set in sets:
+        if uses := describe_test_uses(select_entries(entries, _texts_fingerprint(text_set, kind))):
+            reporter.line(f"{text_set.name}: this test set was scored {uses}")
+    return content
 
 
 def _texts_fingerprint(items: AlternativeSet, kind: AlternativeKind) -> str:
@@ -116,7 +116,7 @@ def _texts_fingerprint(items: AlternativeSet, kind: AlternativeKind) -> str:
     be short and the same elsewhere, with their contexts."""
     contexts = [item.context if kind == "choices" else "" for item in items.items]
     return texts_fingerprint(
-        f"{before} {item.alternatives[item.answer]}" for before, item in zip(contexts, items.items, strict=True)
+        f"{context} {item.alternatives[item.answer]}" for context, item in zip(contexts, items.items, strict=True)
     )
 
 
@@ -139,8 +139,8 @@ def _publish_scores(
         (draft.folder / SCORES_FILE).write_text(text + "\n", encoding="utf-8")
         each_line = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
         (draft.folder / ITEMS_FILE).write_text(each_line, encoding="utf-8", newline="\n")
-        for each in scores["sets"]:
-            draft.figures[each["name"]] = {rule: share["score"] for rule, share in each["accuracy"].items()}
+        for set_scores in scores["sets"]:
+            draft.figures[set_scores["name"]] = {rule: share["score"] for rule, share in set_scores["accuracy"].items()}
     _show_scores(scores, reporter)
     reporter.line(f"scores: {file}")
     return scores
@@ -161,18 +161,18 @@ def _score_sets(
 
     loaded = load_ensemble(models, device).for_languages(*languages)
     sets_as_json, lines = [], []
-    for each in sets:
-        scored, told = score_alternatives(loaded, each, kind, reporter)
-        for warning in input_warning_messages(told, each.items):
-            reporter.warn(f"{each.name}: {warning}")
-        sets_as_json.append(alternatives_as_json(each, kind, scored, told))
-        lines += [{"set": each.name, **item_as_json(item)} for item in scored]
+    for text_set in sets:
+        scored_items, input_warnings = score_alternatives(loaded, text_set, kind, reporter)
+        for warning in input_warning_messages(input_warnings, text_set.items):
+            reporter.warn(f"{text_set.name}: {warning}")
+        sets_as_json.append(alternatives_as_json(text_set, kind, scored_items, input_warnings))
+        lines += [{"set": text_set.name, **item_as_json(item)} for item in scored_items]
     return {"kind": kind, "sets": sets_as_json}, lines
 
 
 def _show_scores(scores: Mapping[str, Any], reporter: Reporter) -> None:
-    for each in scores["sets"]:
-        title = f"{each['name']}: {each['count']:,} {ITEM_NOUNS[scores['kind']]}"
-        reporter.table(title, SCORE_TABLE_COLUMNS, score_table_rows(each))
-        for rule, why in each["missing"].items():
-            reporter.line(f"  {rule} is left out: {why}")
+    for set_scores in scores["sets"]:
+        title = f"{set_scores['name']}: {set_scores['count']:,} {ITEM_NOUNS[scores['kind']]}"
+        reporter.table(title, SCORE_TABLE_COLUMNS, score_table_rows(set_scores))
+        for rule, reason in set_scores["missing"].items():
+            reporter.line(f"  {rule} is left out: {reason}")

@@ -103,8 +103,8 @@ def evaluate_files(
 
         shortlist = shortlist_inputs(decoding)
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
-    suited = task_evaluation_config(trained_task(members[0]), config) if members else config
-    if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
+    task_config = task_evaluation_config(trained_task(members[0]), config) if members else config
+    if task_config.lowercase and {*task_config.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
         raise RecipeError(
             "evaluation.lowercase has no effect on accuracy, macro_f1 and entity_f1, which respect case. Remove it"
         )
@@ -112,34 +112,34 @@ def evaluate_files(
     if members and source is not None:  # without a source a model has nothing to do
         languages = to, source_language
         translator = FileTranslator(members, decoding, prefix, shortlist, device, languages, cluster)
-    wanted = model is not None or "metrics" in config.model_fields_set
+    wants_perplexity = model is not None or "metrics" in config.model_fields_set
     set_name = references[0].name + ("" if noise is None else f", noise {noise:g}")
 
     def score_files(folder: Path | None) -> list[Evaluation]:
         evaluation = score_lines(
             lines,
             set_name,
-            suited,
+            task_config,
             translator,
             folder,
-            wants_perplexity=wanted,
+            wants_perplexity=wants_perplexity,
             seed=seed,
             reporter=reporter,
             with_details=with_details or folder is not None,
         )
         return [evaluation if noise is None else evaluation.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
-    looker = evaluated_model_of_files(members, hypotheses)
+    evaluated_model = evaluated_model_of_files(members, hypotheses)
     if out is None:
-        return show_unpublished_scores(score_files(None), reporter, looker)
+        return show_unpublished_scores(score_files(None), reporter, evaluated_model)
     inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config) | shortlist
-    given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
-    given |= {"decoding": decoding.as_json() if hypotheses is None else None}
-    resolved = score_relevant_config(config) | {name: value for name, value in given.items() if value is not None}
-    plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    content = publish_scores(plan, score_files, None, command, reporter, looker)
+    request: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
+    request |= {"decoding": decoding.as_json() if hypotheses is None else None}
+    settings = score_relevant_config(config) | {name: value for name, value in request.items() if value is not None}
+    plan = Plan(stage="evaluate", folder=out, config=settings, inputs=inputs, seed=seed)
+    content = publish_scores(plan, score_files, None, command, reporter, evaluated_model)
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
 
@@ -211,20 +211,24 @@ class FileTranslator:
             DataError: the model gives no hypotheses.
         """
         if not TASK_SPECS[loaded.config.task].gives_hypotheses:
-            how = "remove --source, and the model says how probable it finds the text in --reference"
-            raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
+            remedy = "remove --source, and the model says how probable it finds the text in --reference"
+            raise DataError(
+                f"was trained for {loaded.config.task} and does not translate: {remedy}", file=loaded.folder
+            )
         sources = lines["source"]
         starts = lines.get("prefixes", None if self.prefix is None else [self.prefix] * len(sources))
-        given: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
+        line_constraints: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
         if self.cluster is None:
             from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
             from tfm.pipeline.model_io.shortlist_folder import load_shortlist
 
             shortlist = load_shortlist(loaded, self.decoding, next(iter(self.shortlist.values()), None))
-            return translate_texts(loaded, sources, self.decoding, reporter, **given, shortlist=shortlist)
+            return translate_texts(loaded, sources, self.decoding, reporter, **line_constraints, shortlist=shortlist)
         with self._open_cluster(self.cluster) as remote, reporter.bar("translating", len(sources), "sentences") as bar:
-            found = remote.translate(sources, self.languages, reporter=reporter, on_done=bar.advance, **given)
-            return [translations[0].text for translations in found]
+            hypotheses = remote.translate(
+                sources, self.languages, reporter=reporter, on_done=bar.advance, **line_constraints
+            )
+            return [translations[0].text for translations in hypotheses]
 
     def _open_cluster(self, address: str) -> "AbstractContextManager[ClusterTranslator]":
         from tfm.pipeline.cluster.translation import open_cluster_translator  # loads what models need
@@ -273,8 +277,8 @@ def score_lines(
         from tfm.pipeline.inference.labelling import warn_of_unseen_labels  # with the model torch is there anyway
 
         warn_of_unseen_labels(loaded, segments.references, reporter)
-    found = evaluate_with_model(
+    evaluation = evaluate_with_model(
         segments, config, loaded, wants_perplexity, seed=seed, reporter=reporter, with_details=with_details
     )
     is_replaced = is_translated and translator is not None and translator.decoding.replace_unknown
-    return found.add_replaced_words_to_signatures() if is_replaced else found
+    return evaluation.add_replaced_words_to_signatures() if is_replaced else evaluation

@@ -56,8 +56,8 @@ def evaluate_texts(
         if IMAGES_FILE in manifest.files:
             raise DataError(f"reads images, not text: {CAPTIONS_ADVICE}", file=model)
         raise RecipeError(f"{model} was trained for {task}: give --source FILE as well, or --hypotheses FILE")
-    used = {"stride"} if TASK_SPECS[task].continues_text else set()
-    for name in sorted(config.model_fields_set - used):
+    effective_keys = {"stride"} if TASK_SPECS[task].continues_text else set()
+    for name in sorted(config.model_fields_set - effective_keys):
         if getattr(config, name) != EvaluationConfig.model_fields[name].default:
             raise RecipeError(f"evaluation.{name} has no effect on the scores of a {task} model. Remove it")
     file_names = [file.name for file in texts]
@@ -72,20 +72,20 @@ def evaluate_texts(
         from tfm.pipeline.model_io.loaded_model import load_model
         from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_from_lines
 
-        loaded, batch_tokens = load_model(model, device, known=manifest.as_input()), DataConfig().batch_tokens
+        loaded, batch_tokens = load_model(model, device, must_match=manifest.as_input()), DataConfig().batch_tokens
         tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
         return [
             score_likelihood(
-                loaded, name, split_from_lines(each, *tokenizers), batch_tokens, reporter, stride=config.stride
+                loaded, name, split_from_lines(text_lines, *tokenizers), batch_tokens, reporter, stride=config.stride
             )
-            for name, each in lines.items()
+            for name, text_lines in lines.items()
         ]
 
-    looker = read_evaluated_model(manifest.path, manifest.fingerprint, "files")
+    evaluated_model = read_evaluated_model(manifest.path, manifest.fingerprint, "files")
     if out is None:
-        return show_unpublished_scores(score_texts_of_files(None), reporter, looker)
+        return show_unpublished_scores(score_texts_of_files(None), reporter, evaluated_model)
     inputs = {"model": manifest.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
-    resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
-    resolved["texts"] = list(names)  # in their order, as the first is the main one
-    plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    return publish_scores(plan, score_texts_of_files, None, command, reporter, looker)
+    settings: dict[str, Any] = {"evaluation": {"stride": config.stride}}
+    settings["texts"] = list(names)  # in their order, as the first is the main one
+    plan = Plan(stage="evaluate", folder=out, config=settings, inputs=inputs, seed=seed)
+    return publish_scores(plan, score_texts_of_files, None, command, reporter, evaluated_model)

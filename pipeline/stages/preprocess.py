@@ -51,15 +51,15 @@ def plan_dataset(data: DataConfig, tokenizer: Path, out: Path, clean: Path | Non
     Raises:
         DataError: a corpus is not there.
     """
-    of_tokenizer, splits = Input.from_artifact(tokenizer, TOKENIZER_STAGES), resolve_splits(data)
-    inputs = {"tokenizer": of_tokenizer, **cleaned_inputs(splits.corpora_by_split(), clean, online=data.online)}
+    tokenizer_input, splits = Input.from_artifact(tokenizer, TOKENIZER_STAGES), resolve_splits(data)
+    inputs = {"tokenizer": tokenizer_input, **cleaned_inputs(splits.corpora_by_split(), clean, online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.
-    left_out = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
+    ignored_keys = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
     if data.shard_rows == DEFAULT_SHARD_ROWS:
-        left_out.add("shard_rows")  # as datasets lack it that were made before there was one
-    described = drop_unset_keys(data.model_dump(mode="json", exclude=left_out))
-    config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}
+        ignored_keys.add("shard_rows")  # as datasets lack it that were made before there was one
+    settings = drop_unset_keys(data.model_dump(mode="json", exclude=ignored_keys))
+    config: dict[str, JSON] = {"data": settings, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
 
 
@@ -146,9 +146,9 @@ def _open_encoder(
 
 def _set_sampling_factors(train: SplitCount, temperature: float) -> None:
     """Set the factor by which each training corpus is sampled: 1, unless there is a temperature."""
-    factors = temperature_sampling_weights([each.rows for each in train.corpora], temperature)
-    for each, factor in zip(train.corpora, factors, strict=True):
-        each.factor = factor if temperature != 1 else 1.0
+    factors = temperature_sampling_weights([corpus.rows for corpus in train.corpora], temperature)
+    for corpus, factor in zip(train.corpora, factors, strict=True):
+        corpus.factor = factor if temperature != 1 else 1.0
 
 
 def _write_tokenizers_and_metadata(
@@ -172,8 +172,8 @@ def _write_tokenizers_and_metadata(
         shard_rows=None if data.shard_rows == DEFAULT_SHARD_ROWS else data.shard_rows,
     )
     if images is not None:
-        of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)
-        ImageTransform(of_training.shape, of_training.statistics).write(draft.folder / TOKENIZER_FOLDER)
+        train_images = load_images(draft.folder / "train" / IMAGES_FOLDER)
+        ImageTransform(train_images.shape, train_images.statistics).write(draft.folder / TOKENIZER_FOLDER)
 
 
 def _write_report(draft: Draft, data: DataConfig, counts: Mapping[str, SplitCount]) -> dict[str, Any]:
@@ -197,24 +197,24 @@ def _show_results(
         reporter.table(*table)
     if data.images is None:
         reporter.line(describe_batches(report))
-    for refused in counts["train"].images["refused"]["first"][:MAX_CHARACTERS_SHOWN] if counts["train"].images else ():
-        reporter.warn(f"an image of the training data was dropped: {refused}")
-    if cut := {name: count.cut for name, count in counts.items() if count.cut}:
-        found = ", ".join(f"{number:,} of {name}" for name, number in cut.items())
-        reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {found}")
+    for reason in counts["train"].images["refused"]["first"][:MAX_CHARACTERS_SHOWN] if counts["train"].images else ():
+        reporter.warn(f"an image of the training data was dropped: {reason}")
+    if num_cut := {name: count.cut for name, count in counts.items() if count.cut}:
+        summary = ", ".join(f"{number:,} of {name}" for name, number in num_cut.items())
+        reporter.line(f"sources cut to data.limits.max_length = {data.limits.max_length} pieces: {summary}")
 
 
 def _count_directions(counts: Mapping[str, SplitCount]) -> Directions:
     """The languages of each split's rows, if they are said."""
-    found = {
+    directions = {
         name: tuple(Direction(*each.corpus.languages, each.rows) for each in count.corpora if each.corpus.languages)
         for name, count in counts.items()
     }
-    return found if any(found.values()) else {}
+    return directions if any(directions.values()) else {}
 
 
 def _unseen_labels(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
     """Return warnings of names in other splits that training does not have, where targets are names."""
-    others = [name for name in splits if name != "train"] if target.label_kind is not None else []
-    found = {name: count_unseen_labels(load_split(folder / name, texts=True), target) for name in others}
-    return [unseen_labels_message(names, f"the {name} split") for name, names in found.items() if names]
+    eval_splits = [name for name in splits if name != "train"] if target.label_kind is not None else []
+    labels_by_split = {name: count_unseen_labels(load_split(folder / name, texts=True), target) for name in eval_splits}
+    return [unseen_labels_message(names, f"the {name} split") for name, names in labels_by_split.items() if names]

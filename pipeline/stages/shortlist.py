@@ -60,10 +60,10 @@ def make_shortlist(
             raise DataError("its sources are images, which have no pieces: give a dataset of texts", file=dataset)
         sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
         with reporter.bar("counting links", len(data.train), "pairs") as bar:
-            by_pair = read_piece_links(links, data.train, tokenizers, bar.advance)
-        found = learn_shortlist(by_pair, data.train, sizes, num_linked, num_frequent)
-        write_shortlist(found, draft.folder)
-        coverage = measure_coverage(found, data.valid)
+            piece_links = read_piece_links(links, data.train, tokenizers, bar.advance)
+        learned_shortlist = learn_shortlist(piece_links, data.train, sizes, num_linked, num_frequent)
+        write_shortlist(learned_shortlist, draft.folder)
+        coverage = measure_coverage(learned_shortlist, data.valid)
         draft.figures["validation"] = {
             "pieces": coverage.pieces,
             "sentences": coverage.sentences,

@@ -53,8 +53,8 @@ def plan_synthesis(config: SynthesisConfig, model: Path, out: Path) -> Plan:
         DataError: a model or the text is not there.
     """
     inputs = {"model": Input.from_artifact(model, "train")}
-    for number, other in enumerate(config.models, 2):
-        inputs[f"model {number}"] = Input.from_artifact(resolve_model_folder(Path(other)), "train")
+    for number, folder in enumerate(config.models, 2):
+        inputs[f"model {number}"] = Input.from_artifact(resolve_model_folder(Path(folder)), "train")
     inputs |= corpus_inputs({"text": [config.text]}, online=False)
     for file in config.tests:
         inputs[f"tests: {file}"] = _file_input(Path(file))
@@ -206,10 +206,10 @@ def _num_workers(loaded: "LoadedModel", requested_workers: int | None) -> int:
 
 def _check_text_not_held_out(text: CorpusConfig, plan: Plan, held_out: HeldOutTexts) -> None:
     """Raise DataError where a file of the text is a validation or test set of the models."""
-    for label, each in plan.inputs.items():
-        if label.startswith("text: ") and (name := held_out.files.get(each.fingerprint)) is not None:
+    for label, text_input in plan.inputs.items():
+        if label.startswith("text: ") and (name := held_out.files.get(text_input.fingerprint)) is not None:
             problem = f"is held-out data of the model ({name}), which no training text is made of: give another text"
-            raise DataError(problem, file=each.path or describe_corpus(text))
+            raise DataError(problem, file=text_input.path or describe_corpus(text))
 
 
 def _file_input(file: Path) -> Input:

@@ -69,8 +69,8 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: 
         settings["languages"] = list(data.target_languages)
     if config.is_file_used_unchanged and data.tags:
         settings["tags"] = list(data.tags)
-    described = config.model_dump(mode="json", exclude=config.keys_without_effect)
-    return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
+    tokenizer_settings = config.model_dump(mode="json", exclude=config.keys_without_effect)
+    return Plan("tokenize", out, {"tokenizer": tokenizer_settings, "data": settings}, inputs, seed=None)
 
 
 def tokenize(
@@ -159,21 +159,23 @@ def tokenize_files(
         check_text_file(file)
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
-    described = config.model_dump(mode="json", exclude=config.keys_without_effect)
-    stage_plan = Plan("tokenize", out, {"tokenizer": described}, inputs, seed=None)
+    settings = config.model_dump(mode="json", exclude=config.keys_without_effect)
+    stage_plan = Plan("tokenize", out, {"tokenizer": settings}, inputs, seed=None)
     if is_fresh(stage_plan, reporter):
         return
     with publish(stage_plan, command=command) as draft:
-        taken = _read_tokenizers(config, reporter)
-        unread, trainers = (
+        ready_tokenizers = _read_tokenizers(config, reporter)
+        texts, trainers = (
             _texts_of_files(files, held_out=False),
-            {} if taken else make_trainers(config, trained_sides(config)),
+            {} if ready_tokenizers else make_trainers(config, trained_sides(config)),
         )
-        tokenizers = taken or train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
+        tokenizers = ready_tokenizers or train_tokenizers(trainers, {}, texts, config.min_frequency, reporter)
         draft.figures.update(show_trainer_figures(trainers, reporter))
         measured_lines = f"every {HELD_OUT_INTERVAL}th line"
-        measures = measure_tokenizers(tokenizers, _texts_of_files(files, held_out=None if taken else True), reporter)
-        if taken:
+        measures = measure_tokenizers(
+            tokenizers, _texts_of_files(files, held_out=None if ready_tokenizers else True), reporter
+        )
+        if ready_tokenizers:
             measured_lines = "all lines"
         elif not measures["shared"].all.num_words:
             measured_lines = f"the training text, as less than {HELD_OUT_INTERVAL} lines leave none to hold out"
@@ -195,9 +197,9 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
     they are the same text and learned from together.
     """
     for corpus in flatten_portions(corpora) if data.target_languages else corpora:
-        found = read_pairs(corpus, online=data.online)
+        pairs = read_pairs(corpus, online=data.online)
         is_alone = data.images is not None or (shared and corpus.is_one_text)
-        yield (((text,) for _, text in found) if is_alone else found), corpus.languages or (None, None)
+        yield (((text,) for _, text in pairs) if is_alone else pairs), corpus.languages or (None, None)
 
 
 def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
@@ -205,10 +207,10 @@ def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, T
     if config.grow is not None:
         return {}
     if config.file is not None:
-        taken = load_foreign_tokenizer(config)
-        roles = "".join(f"; {ours} is {theirs}" for ours, theirs in taken.control_tokens.items())
-        reporter.line(f"tokenizer: {config.file} is {taken.form}{roles}")
-        return {"shared" if config.shared else "source": taken.tokenizer}
+        foreign_tokenizer = load_foreign_tokenizer(config)
+        roles = "".join(f"; {role} is {token}" for role, token in foreign_tokenizer.control_tokens.items())
+        reporter.line(f"tokenizer: {config.file} is {foreign_tokenizer.form}{roles}")
+        return {"shared" if config.shared else "source": foreign_tokenizer.tokenizer}
     return {} if config.source_from is None else {"source": load_tokenizer_pair(Path(config.source_from))[0]}
 
 
@@ -231,8 +233,10 @@ def _write_tokenizers(
 def _texts_of_files(files: Sequence[Path], *, held_out: bool | None) -> list[CorpusTexts]:
     """The lines of all files that are held out, or those that are not; None: all."""
     lines = (line for file in files for line in open_lines(file))
-    numbered = enumerate(lines, 1)
-    return [(((line,) for number, line in numbered if held_out in (None, number % HELD_OUT_INTERVAL == 0)), (None,))]
+    numbered_lines = enumerate(lines, 1)
+    return [
+        (((line,) for number, line in numbered_lines if held_out in (None, number % HELD_OUT_INTERVAL == 0)), (None,))
+    ]
 
 
 def _file_input(file: Path) -> Input:

@@ -113,19 +113,21 @@ def _training_settings(config: TrainingConfig) -> dict[str, Any]:
     links, which are an input.
     """
     fields = TrainingConfig.model_fields
-    unset = {name for name in NEWER_TRAINING_KEYS if getattr(config, name) == fields[name].default}
-    found = config.model_dump(mode="json", exclude=NON_TRAINING_KEYS | unset)
+    unset_keys = {name for name in NEWER_TRAINING_KEYS if getattr(config, name) == fields[name].default}
+    settings = config.model_dump(mode="json", exclude=NON_TRAINING_KEYS | unset_keys)
     if config.guided_alignment is not None:
-        found["guided_alignment"].pop("links")
-    return found
+        settings["guided_alignment"].pop("links")
+    return settings
 
 
 def _keys_without_effect(model: ModelConfig) -> set[str]:
     """Return the keys of [model] that have no effect on the training: the place of vectors, keys of other tasks, and
     later keys at their default, so that models of the time before them stay fresh.
     """
-    later = {name for name in NEWER_MODEL_KEYS if getattr(model, name) == ModelConfig.model_fields[name].default}
-    return later | set(VECTOR_KEYS.values()) | (set() if TASK_SPECS[model.task].hides_spans else {"span_corruption"})
+    unset_keys = {name for name in NEWER_MODEL_KEYS if getattr(model, name) == ModelConfig.model_fields[name].default}
+    return (
+        unset_keys | set(VECTOR_KEYS.values()) | (set() if TASK_SPECS[model.task].hides_spans else {"span_corruption"})
+    )
 
 
 def _validation_decoding(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
@@ -147,8 +149,8 @@ def _validation_score_settings(
 
     Models of that time thus stay fresh, and a tokenizer that "auto" finds is as good as its name.
     """
-    used = {key for name in metrics for key in EVALUATION_KEYS_BY_METRIC.get(name, ())}
-    parts = evaluation.model_dump(mode="json", include=used)
+    effective_keys = {key for name in metrics for key in EVALUATION_KEYS_BY_METRIC.get(name, ())}
+    parts = evaluation.model_dump(mode="json", include=effective_keys)
     if parts.get("bleu_tokenize") == "auto":
         from tfm.data.dataset.directions import read_directions, rows_by_direction
         from tfm.data.dataset.metadata import DATASET_FILE, read_metadata
@@ -157,8 +159,8 @@ def _validation_score_settings(
 
         directions = read_directions(read_metadata(dataset), dataset / DATASET_FILE)
         valid = load_split(dataset / "valid", texts=True)
-        of_directions = [valid.select_rows(rows) for rows in rows_by_direction(directions.get("valid", ())).values()]
-        if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in of_directions or [valid]):
+        direction_splits = [valid.select_rows(rows) for rows in rows_by_direction(directions.get("valid", ())).values()]
+        if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in direction_splits or [valid]):
             parts["bleu_tokenize"] = "13a"
     default = {**EvaluationConfig().model_dump(mode="json"), "bleu_tokenize": "13a"}
     return {key: value for key, value in parts.items() if value != default[key]}
@@ -197,7 +199,7 @@ def train(
     Raises:
         Stopped: SIGTERM or Ctrl-C, after all is saved.
     """
-    talk = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
+    rank_reporter = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
     first = None
     if config.init_from is not None:
         config = config.model_copy(update={"init_from": str(resolve_model_folder(Path(config.init_from)))})
@@ -205,7 +207,7 @@ def train(
         model = config_from_pretrained(first, model)
         check_adapter_fits(first, model, config.lora)
     stage_plan = plan_model(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, pretrained=first)
-    if is_fresh(stage_plan, talk):
+    if is_fresh(stage_plan, rank_reporter):
         return
     from tfm.pipeline.training.session import train_and_publish
 
@@ -217,6 +219,6 @@ def train(
         evaluation,
         dataset,
         command=command,
-        reporter=talk,
+        reporter=rank_reporter,
         on_validation=on_validation,
     )

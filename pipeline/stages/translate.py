@@ -59,8 +59,8 @@ def plan_test_translation(
     """
     network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
     check_same_tokenizer(network, data)
-    made = _make_plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
-    return made if eval_split == "tests" else replace(made, config={**made.config, "split": eval_split})
+    plan = _make_plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
+    return plan if eval_split == "tests" else replace(plan, config={**plan.config, "split": eval_split})
 
 
 def plan_file_translation(
@@ -91,13 +91,13 @@ def plan_file_translation(
         source_language: the source language, of a model of several.
     """
     inputs = {"model": Input.from_artifact(model, "train"), "source": Input.from_file(source)}
-    inputs |= {f"model {number}": Input.from_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs |= {f"model {number}": Input.from_artifact(folder, "train") for number, folder in enumerate(ensemble, 2)}
     for name, file in (("prefixes", prefixes), ("forced", forced)):
         if file is not None:
             inputs[name] = Input.from_file(file)
-    made = _make_plan(inputs, config, out, seed)
-    asked = {"to": to, "from": source_language}
-    return replace(made, config={**made.config, **{name: code for name, code in asked.items() if code is not None}})
+    plan = _make_plan(inputs, config, out, seed)
+    languages = {"to": to, "from": source_language}
+    return replace(plan, config={**plan.config, **{name: code for name, code in languages.items() if code is not None}})
 
 
 def _make_plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
@@ -141,7 +141,7 @@ def translate_tests(
     from tfm.pipeline.model_io.loaded_model import load_model
 
     with publish(plan, command=command) as draft, ExitStack() as stack:
-        loaded = load_model(model, device, known=plan.inputs["model"])
+        loaded = load_model(model, device, must_match=plan.inputs["model"])
         shortlist = load_shortlist(loaded, config, plan.inputs.get(SHORTLIST_STAGE))
         remote = None
         if cluster is not None:
@@ -158,19 +158,30 @@ def translate_tests(
             unit = "sentences" if split.images is None else "images"
             with reporter.bar(f"translating {name}", len(sources), unit) as bar:
                 if split.images is not None:
-                    shown = partial(_translate_images, loaded, split.images, config, bar.advance)
-                    contents = {} if (known := split.images.store.contents) is None else {IMAGE_CONTENTS_KEY: known}
-                    named = f"{name}.source"
+                    translate_split = partial(_translate_images, loaded, split.images, config, bar.advance)
+                    extra_figures = (
+                        {} if (contents := split.images.store.contents) is None else {IMAGE_CONTENTS_KEY: contents}
+                    )
+                    source_name = f"{name}.source"
                     write_translations(
-                        draft, name, named, sources, shown, reporter, unit=IMAGES_UNIT, extra_figures=contents
+                        draft,
+                        name,
+                        source_name,
+                        sources,
+                        translate_split,
+                        reporter,
+                        unit=IMAGES_UNIT,
+                        extra_figures=extra_figures,
                     )
                     continue
                 if remote is None:
-                    found = partial(_translate_locally, loaded, config, reporter, bar.advance, shortlist)
+                    translate_sources = partial(_translate_locally, loaded, config, reporter, bar.advance, shortlist)
                 else:
-                    found = partial(remote.translate, reporter=reporter, on_done=bar.advance)
-                directed = partial(_translate_directions, found, data.directions.get(name, ()))
-                write_translations(draft, name, f"{name}.source", sources, directed, reporter)
+                    translate_sources = partial(remote.translate, reporter=reporter, on_done=bar.advance)
+                translate_by_direction = partial(
+                    _translate_directions, translate_sources, data.directions.get(name, ())
+                )
+                write_translations(draft, name, f"{name}.source", sources, translate_by_direction, reporter)
 
 
 def _translate_images(
@@ -193,8 +204,8 @@ def _translate_locally(
     languages: Languages,
 ) -> Iterator[list[Translation]]:
     """The translations of some sources by this process."""
-    asked = select_languages(loaded, languages)
-    return translate_lines(asked, sources, config, reporter=reporter, on_done=on_done, shortlist=shortlist)
+    translator = select_languages(loaded, languages)
+    return translate_lines(translator, sources, config, reporter=reporter, on_done=on_done, shortlist=shortlist)
 
 
 def _translate_directions(
@@ -206,8 +217,8 @@ def _translate_directions(
     if not directions:
         yield from translate(sources, (None, None))
     sources = iter(sources)
-    for each in directions:
-        yield from translate(islice(sources, each.rows), each)
+    for direction in directions:
+        yield from translate(islice(sources, direction.rows), direction)
 
 
 def translate_file(
@@ -245,9 +256,9 @@ def translate_file(
         source_language: the source language, of a model of several.
         cluster: the address of a cluster that translates; None for this process alone.
     """
-    beside: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "ensemble": ensemble}
+    extra_files: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "ensemble": ensemble}
     plan = plan_file_translation(
-        model, source, config, out, seed=seed, **beside, to=to, source_language=source_language
+        model, source, config, out, seed=seed, **extra_files, to=to, source_language=source_language
     )
     if is_fresh(plan, reporter):
         return

@@ -35,7 +35,7 @@ def plan_image_translation(
         ensemble: the folders of the other models of the ensemble.
     """
     inputs = {"model": Input.from_artifact(model, "train")}
-    inputs |= {f"model {number}": Input.from_artifact(other, "train") for number, other in enumerate(ensemble, 2)}
+    inputs |= {f"model {number}": Input.from_artifact(folder, "train") for number, folder in enumerate(ensemble, 2)}
     inputs |= {f"image {number}": Input.from_file(file) for number, file in enumerate(files, 1)}
     inputs |= {
         name: Input.from_file(file) for name, file in (("prefixes", prefixes), ("forced", forced)) if file is not None
@@ -77,12 +77,12 @@ def translate_image_files(
 
     with publish(plan, command=command) as draft:
         loaded = load_ensemble([model, *ensemble], device)
-        shown = decode_images(files, loaded.require_image_transform())
+        images = decode_images(files, loaded.require_image_transform())
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", len(files), "images") as bar:
 
             def translate_all(_: Iterable[str]) -> Iterator[list[Translation]]:
-                return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
+                return translate_images(loaded, images, config, prefixes=starts, forced=words, on_done=bar.advance)
 
             names = (escape_control_characters(str(file), keep="") for file in files)
             write_translations(draft, "hypotheses", "source", names, translate_all, reporter, unit=IMAGES_UNIT)

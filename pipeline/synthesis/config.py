@@ -80,6 +80,6 @@ class SynthesisConfig(BaseModel):
 
     def as_json(self) -> dict[str, object]:
         """Return the settings as an artifact keeps them; what is known by its content is left out."""
-        kept = self.model_dump(mode="json", exclude={"text", "models", "tests", "decoding"}, exclude_none=True)
+        settings = self.model_dump(mode="json", exclude={"text", "models", "tests", "decoding"}, exclude_none=True)
         decoding = {name: value for name, value in self.decoding.as_json().items() if name != "batch_sentences"}
-        return {**kept, "decoding": decoding}
+        return {**settings, "decoding": decoding}

@@ -38,8 +38,8 @@ class HeldOutTexts:
         keys = hash_texts(map(fold_spelling, texts))
         if not len(self.keys):
             return np.zeros(len(keys), np.bool_)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.asarray(self.keys[places] == keys)
+        indices = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.asarray(self.keys[indices] == keys)
 
 
 def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldOutTexts:
@@ -52,53 +52,55 @@ def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldO
         models: the artifacts of the models.
         files: one text a line.
     """
-    known: dict[str, str] = {}
+    names_by_fingerprint: dict[str, str] = {}
     missing: list[str] = []
     keys = [hash_texts(map(fold_spelling, _skip_empty(open_lines(file)))) for file in files]
-    beside = [Path(model.path).parent / DATASET_FOLDER for model in models if model.path is not None]
+    neighbor_folders = [Path(model.path).parent / DATASET_FOLDER for model in models if model.path is not None]
     for fingerprint, dataset in _datasets_of(models).items():
-        known |= _held_out_files(dataset)
-        recorded = [Path(dataset["path"])] if dataset.get("path") else []
-        found = (_read_texts(fingerprint, folder) for folder in [*recorded, *beside])
-        texts = next((each for each in found if each is not None), None)
+        names_by_fingerprint |= _held_out_files(dataset)
+        recorded_folders = [Path(dataset["path"])] if dataset.get("path") else []
+        text_lists = (_read_texts(fingerprint, folder) for folder in [*recorded_folders, *neighbor_folders])
+        texts = next((each for each in text_lists if each is not None), None)
         if texts is None:
             missing.append(str(dataset.get("path")))
         else:
             keys.append(hash_texts(map(fold_spelling, _skip_empty(texts))))
-    return HeldOutTexts(np.unique(np.concatenate([np.empty(0, np.uint64), *keys])), known, tuple(sorted(missing)))
+    return HeldOutTexts(
+        np.unique(np.concatenate([np.empty(0, np.uint64), *keys])), names_by_fingerprint, tuple(sorted(missing))
+    )
 
 
 def _datasets_of(models: Sequence[Input]) -> dict[str, Mapping[str, Any]]:
     """The datasets in the lineages of models, those of models they started from too, by fingerprint."""
-    found: dict[str, Mapping[str, Any]] = {}
-    waiting: list[Mapping[str, Any]] = [each.as_json() for each in models]
-    while waiting:
-        made = waiting.pop()
-        lineage = made.get("lineage") or {}
+    datasets: dict[str, Mapping[str, Any]] = {}
+    queue: list[Mapping[str, Any]] = [each.as_json() for each in models]
+    while queue:
+        artifact = queue.pop()
+        lineage = artifact.get("lineage") or {}
         if lineage.get("stage") == "preprocess":
-            found[str(made["fingerprint"])] = made
+            datasets[str(artifact["fingerprint"])] = artifact
         elif lineage:
-            waiting += lineage["inputs"].values()
-    return found
+            queue += lineage["inputs"].values()
+    return datasets
 
 
 def _held_out_files(dataset: Mapping[str, Any]) -> dict[str, str]:
     """The files of a dataset's validation and test sets by fingerprint; without those that are training data too."""
     inputs = dataset["lineage"]["inputs"]
-    uses = {label: (label.partition(": ")[0], each) for label, each in inputs.items() if ": " in label}
-    trained = {each["fingerprint"] for use, each in uses.values() if use == TRAIN_LABEL}
+    uses = {label: (label.partition(": ")[0], entry) for label, entry in inputs.items() if ": " in label}
+    train_fingerprints = {entry["fingerprint"] for use, entry in uses.values() if use == TRAIN_LABEL}
     return {
-        each["fingerprint"]: label
-        for label, (use, each) in uses.items()
-        if use != TRAIN_LABEL and each["path"] is not None and each["fingerprint"] not in trained
+        entry["fingerprint"]: label
+        for label, (use, entry) in uses.items()
+        if use != TRAIN_LABEL and entry["path"] is not None and entry["fingerprint"] not in train_fingerprints
     }
 
 
 def _read_texts(fingerprint: str, folder: Path) -> list[str] | None:
     """The texts of a dataset's held-out splits, of both sides; None if it is not there, or another is."""
-    wanted = Input(fingerprint, str(folder))
+    dataset_input = Input(fingerprint, str(folder))
     try:
-        data = read_artifact(folder, lambda _: load_dataset(folder), "preprocess", must_match=wanted)
+        data = read_artifact(folder, lambda _: load_dataset(folder), "preprocess", must_match=dataset_input)
     except (DataError, OSError):
         return None
     splits = [data.valid, *data.tests.values()]

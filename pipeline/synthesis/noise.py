@@ -26,12 +26,12 @@ def add_noise(text: str, config: NoiseConfig, sample: int = 0) -> str:
     if not words:
         return text
     deletes, fills, moves = _uniform_numbers(text, config.seed, sample, len(words))
-    kept = deletes >= config.delete
-    if not kept.any():
-        kept[np.argmax(deletes)] = True
-    filled = [config.filler if fills[place] < config.fill else words[place] for place in np.flatnonzero(kept)]
-    order = np.argsort(np.arange(len(filled)) + moves[kept] * (config.window + 1), kind="stable")
-    return " ".join(filled[place] for place in order)
+    is_kept = deletes >= config.delete
+    if not is_kept.any():
+        is_kept[np.argmax(deletes)] = True
+    noisy_words = [config.filler if fills[index] < config.fill else words[index] for index in np.flatnonzero(is_kept)]
+    order = np.argsort(np.arange(len(noisy_words)) + moves[is_kept] * (config.window + 1), kind="stable")
+    return " ".join(noisy_words[index] for index in order)
 
 
 def _uniform_numbers(text: str, seed: int, sample: int, count: int) -> NDArray[np.float64]:

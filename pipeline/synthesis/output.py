@@ -56,9 +56,9 @@ class SyntheticTextSummary:
         }
 
     def __str__(self) -> str:
-        lost = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items() if count)
-        kept = f"{self.pairs:,} pairs of {self.lines:,} lines, {self.mean_score:.3f} nats a token"
-        return f"{kept}; dropped: {lost}" if lost else kept
+        drops = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items() if count)
+        summary = f"{self.pairs:,} pairs of {self.lines:,} lines, {self.mean_score:.3f} nats a token"
+        return f"{summary}; dropped: {drops}" if drops else summary
 
 
 def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticTextSummary:
@@ -68,30 +68,32 @@ def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticTextSu
         pairs: in the order of the lines, with those that are dropped.
         folder: to write into.
     """
-    dropped: Counter[str] = Counter()
+    drop_counts: Counter[str] = Counter()
     line, count, total = 0, 0, 0.0
     with ExitStack() as files:
         texts = [
             files.enter_context(open(folder / name, "x", encoding="utf-8", errors="replace", newline=""))
             for name in SYNTHETIC_FILES
         ]
-        lost = files.enter_context(open(folder / DROPPED_FILE, "x", encoding="utf-8", errors="replace", newline="\n"))
+        dropped_file = files.enter_context(
+            open(folder / DROPPED_FILE, "x", encoding="utf-8", errors="replace", newline="\n")
+        )
         scores = files.enter_context(pq.ParquetWriter(folder / SCORES_FILE, SCORES_SCHEMA, compression="zstd"))
         for batch in _batches(pairs):
-            kept = [pair for pair in batch if pair.dropped is None]
+            kept_pairs = [pair for pair in batch if pair.dropped is None]
             for file, side in zip(texts, ("input", "output"), strict=True):
-                file.write(format_lines([getattr(pair, side) for pair in kept], is_first=count == 0))
-            if kept:
-                columns = ([getattr(pair, name) for pair in kept] for name in SCORES_SCHEMA.names)
+                file.write(format_lines([getattr(pair, side) for pair in kept_pairs], is_first=count == 0))
+            if kept_pairs:
+                columns = ([getattr(pair, name) for pair in kept_pairs] for name in SCORES_SCHEMA.names)
                 arrays = [pa.array(values, field.type) for values, field in zip(columns, SCORES_SCHEMA, strict=True)]
                 scores.write_table(pa.Table.from_arrays(arrays, schema=SCORES_SCHEMA))
             for pair in batch:
                 if pair.dropped is not None:
-                    dropped[pair.dropped] += 1
-                    lost.write(_dropped_line(pair) + "\n")
-            line, count = batch[-1].line, count + len(kept)
-            total += sum(pair.score for pair in kept)
-    return SyntheticTextSummary(line, count, {name: dropped[name] for name in DROP_REASONS}, total / max(count, 1))
+                    drop_counts[pair.dropped] += 1
+                    dropped_file.write(_dropped_line(pair) + "\n")
+            line, count = batch[-1].line, count + len(kept_pairs)
+            total += sum(pair.score for pair in kept_pairs)
+    return SyntheticTextSummary(line, count, {name: drop_counts[name] for name in DROP_REASONS}, total / max(count, 1))
 
 
 def _dropped_line(pair: SyntheticPair) -> str:

@@ -67,19 +67,19 @@ def synthesize_pairs(
         translate: gives the translations of texts, in their order.
         noise: settings of the noise in what is written; None for none.
     """
-    all_lines, wanted = tee(_lines_with_skip_reason(lines, held_out, are_too_long))
-    found = translate(text for _, text, reason in wanted if reason is None)
+    all_lines, lines_to_translate = tee(_lines_with_skip_reason(lines, held_out, are_too_long))
+    translations = translate(text for _, text, reason in lines_to_translate if reason is None)
     for line, text, reason in all_lines:
         if reason is not None:
             yield SyntheticPair(line, 1, text, "", 0.0, 0, reason)
             continue
-        for rank, each in enumerate(next(found), 1):
-            pair = SyntheticPair(line, rank, text, each.text, each.log_prob, each.num_tokens)
-            if not each.text.strip():
+        for rank, translation in enumerate(next(translations), 1):
+            pair = SyntheticPair(line, rank, text, translation.text, translation.log_prob, translation.num_tokens)
+            if not translation.text.strip():
                 yield replace(pair, dropped=NO_OUTPUT_REASON)
             else:
-                yield pair if noise is None else replace(pair, output=add_noise(each.text, noise, rank))
-    next(found, None)  # at its end it warns of what the model could not read
+                yield pair if noise is None else replace(pair, output=add_noise(translation.text, noise, rank))
+    next(translations, None)  # at its end it warns of what the model could not read
 
 
 def min_kept_score(scores: NDArray[np.float64], percentile: float) -> float:
@@ -89,8 +89,8 @@ def min_kept_score(scores: NDArray[np.float64], percentile: float) -> float:
         scores: (n,) of all pairs.
         percentile: the share, less than 100.
     """
-    place = int(len(scores) * percentile / 100)
-    return float(np.partition(scores, place)[place]) if len(scores) else float("-inf")
+    index = int(len(scores) * percentile / 100)
+    return float(np.partition(scores, index)[index]) if len(scores) else float("-inf")
 
 
 def drop_low_scores(pairs: Iterable[SyntheticPair], limit: float | None) -> Iterator[SyntheticPair]:

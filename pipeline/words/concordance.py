@@ -48,10 +48,11 @@ def find_occurrences(lines: Iterable[str], word: str, window: int) -> Iterator[O
     """
     for number, line in enumerate(lines, 1):
         words = line.split()
-        for place, found in enumerate(words):
-            if found == word:
-                before, after = words[max(0, place - window) : place], words[place + 1 : place + 1 + window]
-                yield Occurrence(number, tuple(before), word, tuple(after))
+        for position, token in enumerate(words):
+            if token == word:
+                left_words = words[max(0, position - window) : position]
+                right_words = words[position + 1 : position + 1 + window]
+                yield Occurrence(number, tuple(left_words), word, tuple(right_words))
 
 
 def count_neighbours(occurrences: Iterable[Occurrence]) -> Counter[str]:
@@ -80,13 +81,13 @@ def _vectors_from_matrix(lines: Sequence[str], matrix_of: Callable[[dict[str, in
 
 def _cooccurrences(lines: Sequence[str], rows: dict[str, int], window: int) -> Matrix:
     """X (V, V)."""
-    found: list[NDArray[np.int64]] = [
+    line_rows: list[NDArray[np.int64]] = [
         np.array([*(rows.get(word, -1) for word in line.split()), *[-1] * window], np.int64) for line in lines
     ]
-    places, counts = np.concatenate(found), np.zeros((len(rows), len(rows)), np.float32)
+    row_numbers, counts = np.concatenate(line_rows), np.zeros((len(rows), len(rows)), np.float32)
     for distance in range(1, window + 1):
-        left, right = places[:-distance], places[distance:]
-        known = (left >= 0) & (right >= 0)  # between lines stand as many unknown words as the window has
-        np.add.at(counts, (left[known], right[known]), 1)
-        np.add.at(counts, (right[known], left[known]), 1)
+        left, right = row_numbers[:-distance], row_numbers[distance:]
+        are_known = (left >= 0) & (right >= 0)  # between lines stand as many unknown words as the window has
+        np.add.at(counts, (left[are_known], right[are_known]), 1)
+        np.add.at(counts, (right[are_known], left[are_known]), 1)
     return counts

@@ -59,11 +59,11 @@ def neighbour_probability(loaded: LoadedModel, center: str, outside: str) -> Nei
     with torch.inference_mode():
         logits = loaded.model.output(torch.from_numpy(v_c)[None].to(loaded.model.output.weight))[0].double()
         log_probs = logits.log_softmax(-1)
-    others = logits[list(words.rows.values())]
+    word_logits = logits[list(words.rows.values())]
     return NeighbourProbability(
         center,
         outside,
         float(logits[row]),
         float(log_probs[row].exp()),
-        1 + int((others > logits[row]).sum()),
+        1 + int((word_logits > logits[row]).sum()),
     )

@@ -87,19 +87,23 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
         files = [name for name in files if name.startswith(prefix)]
     else:
         prefix = ""
-    several: Mapping[str, tuple[str, ...]] = {}
+    merged_folders: Mapping[str, tuple[str, ...]] = {}
     if (patterns := _patterns_by_split(config.get("data_files"), folder / CARD_FILE)) is not None:
-        named = {split: _match_files(of, files, prefix, folder) for split, of in patterns.items()}
+        names_by_split = {
+            split: _match_files(split_patterns, files, prefix, folder) for split, split_patterns in patterns.items()
+        }
     else:
-        named = group_by_split([name.removeprefix(prefix) for name in files if _file_format(name) is not None])
-        named = {split: [prefix + name for name in names] for split, names in named.items()}
-        several = {split: folders_with_same_files(names) for split, names in named.items() if not data_dir}
-    found = _data_files_by_split(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
+        names_by_split = group_by_split([name.removeprefix(prefix) for name in files if _file_format(name) is not None])
+        names_by_split = {split: [prefix + name for name in names] for split, names in names_by_split.items()}
+        merged_folders = {
+            split: folders_with_same_files(names) for split, names in names_by_split.items() if not data_dir
+        }
+    data_files = _data_files_by_split(folder, names_by_split, str(config.get("sep") or config.get("delimiter") or ""))
     name = config.get("config_name", configuration)
     class_names = card_class_names(_read_front_matter(folder, CARD_FILE), None if name is None else str(name))
     return {
-        split: replace(each, class_names=class_names, merged_folders=several.get(split, ()))
-        for split, each in found.items()
+        split: replace(split_files, class_names=class_names, merged_folders=merged_folders.get(split, ()))
+        for split, split_files in data_files.items()
     }
 
 
@@ -109,9 +113,14 @@ def resolve_inside_folder(folder: Path, name: object, file: Path) -> Path:
     Raises:
         DataError: it leads elsewhere; `file`, which gives the name, is what the message names.
     """
-    place = folder.resolve()
-    if isinstance(name, str) and place.parent.name == "snapshots" and ".." not in name.split("/") and "\0" not in name:
-        target, blobs = os.path.realpath(place / name), os.path.join(place.parent.parent, "blobs")
+    snapshot = folder.resolve()
+    if (
+        isinstance(name, str)
+        and snapshot.parent.name == "snapshots"
+        and ".." not in name.split("/")
+        and "\0" not in name
+    ):
+        target, blobs = os.path.realpath(snapshot / name), os.path.join(snapshot.parent.parent, "blobs")
         if not os.path.isabs(name) and target.startswith(blobs + os.sep):
             return folder / name
     return resolve_path_inside(folder, name, file=file)
@@ -119,17 +128,17 @@ def resolve_inside_folder(folder: Path, name: object, file: Path) -> Path:
 
 def _list_visible_files(folder: Path) -> list[str]:
     """The files below a folder, by path; hidden ones and those in folders such as __pycache__ are none."""
-    found: list[str] = []
+    paths: list[str] = []
     for parent, folders, files in os.walk(folder, followlinks=False):
         folders[:] = sorted(each for each in folders if not each.startswith((".", "__")))
-        above = "" if Path(parent) == folder else f"{Path(parent).relative_to(folder).as_posix()}/"
-        for each in folders:
-            if os.path.islink(os.path.join(parent, each)):
-                resolve_inside_folder(folder, above + each, folder)
-        found += [above + each for each in files if not each.startswith(".") and each not in NON_DATA_FILES]
-        if len(found) > MAX_FILES:
+        prefix = "" if Path(parent) == folder else f"{Path(parent).relative_to(folder).as_posix()}/"
+        for subfolder in folders:
+            if os.path.islink(os.path.join(parent, subfolder)):
+                resolve_inside_folder(folder, prefix + subfolder, folder)
+        paths += [prefix + each for each in files if not each.startswith(".") and each not in NON_DATA_FILES]
+        if len(paths) > MAX_FILES:
             raise DataError(f"holds more than {MAX_FILES:,} files", file=folder)
-    return sorted(found)
+    return sorted(paths)
 
 
 def _choose_configuration(folder: Path, config_name: str | None) -> Mapping[str, YamlNode]:
@@ -177,53 +186,53 @@ def _patterns_by_split(data_files: YamlNode | None, file: Path) -> dict[str, lis
     if data_files is None:
         return None
     items = data_files if isinstance(data_files, list) else [data_files]
-    found: dict[str, list[str]] = {}
+    patterns: dict[str, list[str]] = {}
     for item in items:
         split, paths = (item.get("split"), item.get("path")) if isinstance(item, dict) else ("train", item)
-        some = paths if isinstance(paths, list) else [paths]
+        path_list = paths if isinstance(paths, list) else [paths]
         if (
             not isinstance(split, str)
             or not SPLIT_NAME_PATTERN.fullmatch(split)
-            or not all(isinstance(p, str) for p in some)
+            or not all(isinstance(p, str) for p in path_list)
         ):
             raise DataError(f"its data_files are no splits with paths: {format_names([item])}", file=file)
-        found.setdefault(split, []).extend(str(each) for each in some)
-    return found
+        patterns.setdefault(split, []).extend(str(each) for each in path_list)
+    return patterns
 
 
 def _match_files(patterns: Sequence[str], files: Sequence[str], prefix: str, folder: Path) -> list[str]:
     """The files that patterns name, each once; a pattern is relative to the folder, or to `data_dir` in it."""
-    found: dict[str, None] = {}
+    matches: dict[str, None] = {}
     if len(patterns) * len(files) > MAX_PATTERN_COMPARISONS and any("*" in each for each in patterns):
         raise DataError("names more patterns of data files than are looked up", file=folder / CARD_FILE)
     for pattern in patterns:
         if pattern.startswith("/") or "://" in pattern or "::" in pattern or ".." in pattern.split("/"):
             resolve_path_inside(folder, pattern, file=folder / CARD_FILE)
-        whole = prefix + os.path.normpath(pattern)
-        if not re.search(r"[*?\[]", whole) and os.path.lexists(
-            resolve_inside_folder(folder, whole, folder / CARD_FILE)
+        full_pattern = prefix + os.path.normpath(pattern)
+        if not re.search(r"[*?\[]", full_pattern) and os.path.lexists(
+            resolve_inside_folder(folder, full_pattern, folder / CARD_FILE)
         ):
-            found[whole] = None
+            matches[full_pattern] = None
             continue
-        some = [name for name in files if match_path(name.split("/"), whole.split("/"))]
-        if not some:
+        names = [name for name in files if match_path(name.split("/"), full_pattern.split("/"))]
+        if not names:
             raise DataError(
                 f"names {format_names([pattern])!r}, and there is no such data file", file=folder / CARD_FILE
             )
-        found |= dict.fromkeys(some)
-    return list(found)
+        matches |= dict.fromkeys(names)
+    return list(matches)
 
 
 def match_path(parts: Sequence[str], patterns: Sequence[str]) -> bool:
     """Whether a path matches a pattern, part by part; `**` stands for any number of parts."""
-    reached = {0}
-    for place, pattern in enumerate(patterns):
+    ends = {0}
+    for index, pattern in enumerate(patterns):
         if pattern == "**":
-            is_last = place == len(patterns) - 1
-            reached = {end for begin in reached for end in range(begin + is_last, len(parts) + 1)}
+            is_last = index == len(patterns) - 1
+            ends = {end for begin in ends for end in range(begin + is_last, len(parts) + 1)}
         else:
-            reached = {each + 1 for each in reached if each < len(parts) and fnmatchcase(parts[each], pattern)}
-    return len(parts) in reached
+            ends = {each + 1 for each in ends if each < len(parts) and fnmatchcase(parts[each], pattern)}
+    return len(parts) in ends
 
 
 def _file_format(name: str) -> str | None:
@@ -252,7 +261,7 @@ def _data_files_by_split(
         raise DataError(
             f"its separator {separator!r:.40} is not one character between columns", file=folder / CARD_FILE
         )
-    found = {}
+    data_files = {}
     for split, names in names_by_split.items():
         if (missing := missing_shard(names)) is not None:
             problem = f"{missing} is missing: download it again, or name the files that are there in data.train"
@@ -260,8 +269,8 @@ def _data_files_by_split(
         files = tuple(_check_path(folder, name) for name in names if _file_format(name) == kind)
         if not files:
             raise DataError(f"its split {split!r:.80} has no .{kind} file, and others have", file=folder)
-        found[split] = DataFiles(kind, files, separator)
-    return found
+        data_files[split] = DataFiles(kind, files, separator)
+    return data_files
 
 
 def _other_files_problem(folder: Path) -> str | None:

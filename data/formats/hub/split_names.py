@@ -18,14 +18,14 @@ def group_by_split(names: Sequence[str]) -> dict[str, list[str]]:
     """Data files by split, as `datasets` tells from their names: shards, then folders, then words in file names."""
     shards = [(match[1], name) for name in names if (match := SHARD_PATTERN.fullmatch(name))]
     if shards:
-        known = [split for split in SPLIT_WORDS if any(split == each for each, _ in shards)]
-        others = sorted({split for split, _ in shards} - set(known))
-        return {split: [name for each, name in shards if each == split] for split in (*known, *others)}
+        known_splits = [split for split in SPLIT_WORDS if any(split == each for each, _ in shards)]
+        other_splits = sorted({split for split, _ in shards} - set(known_splits))
+        return {split: [name for each, name in shards if each == split] for split in (*known_splits, *other_splits)}
     in_folders = {split: _filter_by_word(names, words, of_folders=True) for split, words in SPLIT_WORDS.items()}
     in_files = {split: _filter_by_word(names, words, of_folders=False) for split, words in SPLIT_WORDS.items()}
-    for found in (in_folders, in_files):
-        if any(found.values()):
-            return {split: files for split, files in found.items() if files}
+    for files_by_split in (in_folders, in_files):
+        if any(files_by_split.values()):
+            return {split: files for split, files in files_by_split.items() if files}
     return {"train": list(names)} if names else {}
 
 
@@ -57,8 +57,8 @@ def missing_shard(names: Sequence[str]) -> str | None:
     for name in names:
         if (match := NUMBERED_SHARD_PATTERN.fullmatch(name)) is not None:
             numbers.setdefault((match[1], match[3], match[4]), set()).add(int(match[2]))
-    for (begin, total, end), there in numbers.items():
-        absent = next((number for number in range(min(int(total), MAX_SHARDS)) if number not in there), None)
+    for (begin, total, end), present in numbers.items():
+        absent = next((number for number in range(min(int(total), MAX_SHARDS)) if number not in present), None)
         if absent is not None:
             return f"{begin}-{absent:05}-of-{total}{end}"
     return None

@@ -84,13 +84,13 @@ class CleaningRule:
 
     def find_failed_pairs(self, scores: NDArray[np.float64], limits: Sequence[Limit]) -> NDArray[np.bool_]:
         """(n,) whether scores (n, columns) are beyond limits with values; a score that is NaN is not."""
-        failed = np.zeros(len(scores), np.bool_)
+        has_failed = np.zeros(len(scores), np.bool_)
         for column, limit in zip(scores.T, limits, strict=True):
             if limit.low is not None:
-                failed |= column < limit.low
+                has_failed |= column < limit.low
             if limit.high is not None:
-                failed |= column > limit.high
-        return failed
+                has_failed |= column > limit.high
+        return has_failed
 
 
 def make_rules(config: CleanConfig, held_out: HeldOutKeys) -> list[CleaningRule]:
@@ -122,21 +122,21 @@ def _make_text_change(name: str, config: Any) -> TextChange | None:
 
 
 def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> CleaningRule:
-    made = partial(CleaningRule, name, limits=config.limits, compares_sides=name in TWO_SIDED_RULES, config=config)
+    make_rule = partial(CleaningRule, name, limits=config.limits, compares_sides=name in TWO_SIDED_RULES, config=config)
     if isinstance(config, ExternalScorer) or name == "cross_entropy":
-        return made(kind="model_score")
+        return make_rule(kind="model_score")
     if (change := _make_text_change(name, config)) is not None:
-        return made(kind="transform", change=change)
+        return make_rule(kind="transform", change=change)
     if name == "language":
-        return made(kind="expensive_score", measure=make_language_measure(config))
+        return make_rule(kind="expensive_score", measure=make_language_measure(config))
     if name == "overlap":
-        return made(kind="score", measure=partial(mark_shared_pairs, config=config, held_out=held_out))
+        return make_rule(kind="score", measure=partial(mark_shared_pairs, config=config, held_out=held_out))
     if name == "near_duplicates":
         bands = choose_lsh_bands_and_rows(config.likeness)[0]
-        return made(kind="dedup_keys", num_keys=bands, measure=make_near_duplicate_hasher(config))
+        return make_rule(kind="dedup_keys", num_keys=bands, measure=make_near_duplicate_hasher(config))
     num_keys = {"duplicates": 1, "boilerplate": 2}.get(name, 0)
     kind: CleaningRuleKind = "dedup_keys" if num_keys else "score"
-    return made(kind=kind, num_keys=num_keys, measure=partial(_measure_pairs, MEASURE_BY_RULE[name], config))
+    return make_rule(kind=kind, num_keys=num_keys, measure=partial(_measure_pairs, MEASURE_BY_RULE[name], config))
 
 
 def _measure_pairs(

@@ -141,8 +141,8 @@ def _metrics_table(figures: ScoresByTestSet) -> Iterator[str]:
 def _lineage_lines(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
     """The origin of an artifact, by name and fingerprint; the folders of its author are left out."""
     lineage = entry.get("lineage") or {}
-    for label, each in lineage.get("inputs", {}).items():
-        kind, _, place = label.partition(": ")
-        name = f"{kind}: {place.rpartition('/')[2]}" if place else kind
-        yield f"{'  ' * depth}- {escape_markdown(name)} {code_span(each['fingerprint'])}"
-        yield from _lineage_lines(each, depth + 1)
+    for label, parent in lineage.get("inputs", {}).items():
+        kind, _, path = label.partition(": ")
+        name = f"{kind}: {path.rpartition('/')[2]}" if path else kind
+        yield f"{'  ' * depth}- {escape_markdown(name)} {code_span(parent['fingerprint'])}"
+        yield from _lineage_lines(parent, depth + 1)

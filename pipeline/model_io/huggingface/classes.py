@@ -67,14 +67,14 @@ class HuggingFaceClass:
 
     def export_weights(self, config: ModelConfig, state: Mapping[str, Tensor]) -> StateDict:
         """Return the weights of the class, by their names there, from those of tfm, all of which are in one of them."""
-        found: StateDict = {}
+        weights: StateDict = {}
         for weight in self.weights(config):
-            found |= weight.export_tensors(state[weight.ours].detach().float())
-        return self.finalize_export(config, found)
+            weights |= weight.export_tensors(state[weight.tfm_name].detach().float())
+        return self.finalize_export(config, weights)
 
     def import_weights(self, config: ModelConfig, state_dict: StateDict) -> StateDict:
         """Return the weights of tfm, by their names, from those that `standardize_state_dict` gives."""
-        return {weight.ours: weight.import_tensor(state_dict) for weight in self.weights(config)}
+        return {weight.tfm_name: weight.import_tensor(state_dict) for weight in self.weights(config)}
 
 
 def tfm_import_settings(config: ModelConfig) -> JsonObject:
@@ -84,16 +84,16 @@ def tfm_import_settings(config: ModelConfig) -> JsonObject:
 
 def read_tfm_task_keys(settings: JsonObject, default: str) -> JsonObject:
     """The keys of [model] that `tfm_import_settings` wrote; other models have the default task."""
-    written = settings.get("tfm", {})
-    return {"task": default} | {key: written[key] for key in ("task", "block") if key in written}
+    tfm_settings = settings.get("tfm", {})
+    return {"task": default} | {key: tfm_settings[key] for key in ("task", "block") if key in tfm_settings}
 
 
 def import_activation(name: str) -> str:
     """Return the name in tfm of an activation there. Raises ValueError if tfm has no such activation."""
-    ours = {theirs: name for name, theirs in HUGGINGFACE_ACTIVATIONS.items()} | ACTIVATION_ALIASES
-    if name not in ours:
+    tfm_names = {hf_name: name for name, hf_name in HUGGINGFACE_ACTIVATIONS.items()} | ACTIVATION_ALIASES
+    if name not in tfm_names:
         raise ValueError(f"the activation {name!r} is not known to tfm")
-    return ours[name]
+    return tfm_names[name]
 
 
 def require_settings(settings: JsonObject, **required: Any) -> None:
@@ -122,7 +122,9 @@ def detect_tied_embeddings(state_dict: StateDict, source: str, target: str, outp
         target: the name of the target's table.
         output: the name of the output's table.
     """
-    read, written = (
+    same_inputs, same_output = (
         are_equal(state_dict[one], state_dict[other]) for one, other in ((source, target), (target, output))
     )
-    return {(True, True): "all", (True, False): "embeddings", (False, True): "output"}.get((read, written), "none")
+    return {(True, True): "all", (True, False): "embeddings", (False, True): "output"}.get(
+        (same_inputs, same_output), "none"
+    )

@@ -104,16 +104,18 @@ def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     if config.tie == "all":
         yield WeightMapping("source_embedding.table.weight", (SHARED_EMBEDDING,), columns=order)
     else:
-        for ours, theirs in STACK_PREFIX_BY_EMBEDDING.items():
-            yield WeightMapping(f"{ours}.table.weight", (f"{theirs}.embed_tokens.weight",), columns=order)
+        for embedding, prefix in STACK_PREFIX_BY_EMBEDDING.items():
+            yield WeightMapping(f"{embedding}.table.weight", (f"{prefix}.embed_tokens.weight",), columns=order)
         yield WeightMapping("output.weight", ("lm_head.weight",), columns=order)
     if config.output_bias:
         yield WeightMapping("output.bias", (FINAL_LOGITS_BIAS,), as_row=True)
-    for ours, theirs in STACK_PREFIX_BY_EMBEDDING.items():
+    for embedding, prefix in STACK_PREFIX_BY_EMBEDDING.items():
         if config.embedding_norm:
-            yield from norm_weights(f"{ours}.norm", f"{theirs}.layernorm_embedding", order)
+            yield from norm_weights(f"{embedding}.norm", f"{prefix}.layernorm_embedding", order)
         if config.positions == "learned":
-            yield WeightMapping(f"{ours}.positions.table.weight", (f"{theirs}.embed_positions.weight",), columns=order)
+            yield WeightMapping(
+                f"{embedding}.positions.table.weight", (f"{prefix}.embed_positions.weight",), columns=order
+            )
     for side in "encoder", "decoder":
         if config.norm == "pre":
             yield from norm_weights(f"{side}_norm", f"model.{side}.layer_norm", order)
@@ -158,7 +160,7 @@ def add_position_weights(config: ModelConfig, state_dict: StateDict) -> StateDic
         table = sinusoids(config.encoder.dim, config.max_length).float()[:, order]
         table = table if config.positions == "sinusoidal" else torch.zeros_like(table)
         state_dict |= {
-            f"{theirs}.embed_positions.weight": table.clone() for theirs in STACK_PREFIX_BY_EMBEDDING.values()
+            f"{prefix}.embed_positions.weight": table.clone() for prefix in STACK_PREFIX_BY_EMBEDDING.values()
         }
     if SHARED_EMBEDDING not in state_dict:
         state_dict[SHARED_EMBEDDING] = state_dict["model.encoder.embed_tokens.weight"].clone()
@@ -183,8 +185,8 @@ def read_config(settings: JsonObject, state_dict: StateDict, norm_placement: str
     dim, length = settings["d_model"], settings["max_position_embeddings"]
     tables = [
         state_dict[name]
-        for theirs in STACK_PREFIX_BY_EMBEDDING.values()
-        if (name := f"{theirs}.embed_positions.weight") in state_dict
+        for prefix in STACK_PREFIX_BY_EMBEDDING.values()
+        if (name := f"{prefix}.embed_positions.weight") in state_dict
     ]
     for table in tables:
         if table.shape != (length, dim):
@@ -244,13 +246,13 @@ def untie_embeddings(state_dict: StateDict) -> StateDict:
     A table may have been padded to more rows, and the bias not. Raises ValueError if the bias is longer.
     """
     state_dict = dict(state_dict)
-    shared = (
+    shared_table = (
         state_dict[SHARED_EMBEDDING]
         if SHARED_EMBEDDING in state_dict
         else state_dict["model.decoder.embed_tokens.weight"]
     )
     for name in EMBEDDING_WEIGHTS:
-        state_dict.setdefault(name, shared)
+        state_dict.setdefault(name, shared_table)
     rows, bias = len(state_dict["lm_head.weight"]), state_dict.get(FINAL_LOGITS_BIAS, torch.zeros(1, 0))
     if bias.dim() != 2 or bias.shape[0] != 1 or bias.shape[1] > rows:
         raise ValueError(f"its {FINAL_LOGITS_BIAS} is {tuple(bias.shape)}, and its table of pieces has {rows} rows")

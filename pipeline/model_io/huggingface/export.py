@@ -50,38 +50,38 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
         problem = f"no class of transformers holds this model: {unsupported_reason(config)}"
         raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange/to-transformers.md has what each class holds")
     source, target = loaded.source_tokenizer, loaded.target_tokenizer
-    two = config.architecture == "transformer" and source is not target
-    if two and not (model_class.name == MARIAN.name and are_marian_tokenizers(source, target)):
+    has_two_vocabularies = config.architecture == "transformer" and source is not target
+    if has_two_vocabularies and not (model_class.name == MARIAN.name and are_marian_tokenizers(source, target)):
         problem = f"{model_class.name} has one vocabulary, and this model two: train one with tokenizer.shared = true"
         raise RecipeError(f"{loaded.folder}: {problem}")
-    reads = target if config.architecture == "decoder_only" else source
-    settings = model_class.settings(config, reads.vocab_size)
+    tokenizer = target if config.architecture == "decoder_only" else source
+    settings = model_class.settings(config, tokenizer.vocab_size)
     weights = model_class.export_weights(config, loaded.model.state_dict())
-    if two:
+    if has_two_vocabularies:
         settings, weights = add_never_predicted_piece(settings, weights)
     _write_json(
         folder / "config.json", _config_json(model_class, settings) | _label_settings(config, loaded.target_tokenizer)
     )
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
-    hidden = _mask_token(reads) if TASK_SPECS[config.task].hides_pieces else None
-    if two:
+    hidden = _mask_token(tokenizer) if TASK_SPECS[config.task].hides_pieces else None
+    if has_two_vocabularies:
         write_marian_tokenizers(folder, config, source, target)
     else:
-        write_tokenizer(loaded.folder, folder, config, reads, pad_token=pad, mask_token=hidden)
-        if reads.original_ids:
-            _write_json(folder / ORIGINAL_IDS_FILE, {SHARED: [*reads.original_ids]})
+        write_tokenizer(loaded.folder, folder, config, tokenizer, pad_token=pad, mask_token=hidden)
+        if tokenizer.original_ids:
+            _write_json(folder / ORIGINAL_IDS_FILE, {SHARED: [*tokenizer.original_ids]})
     if TASK_SPECS[config.task].writes:
         _write_json(folder / "generation_config.json", _generation_config(config, settings))
-    how = _usage_code(model_class, config, reads)
-    made = open_artifact(loaded.folder, "train")
-    text = card_text(card, made, class_name=model_class.name, task=model_class.pipeline, usage_code=how)
+    usage_code = _usage_code(model_class, config, tokenizer)
+    manifest = open_artifact(loaded.folder, "train")
+    text = card_text(card, manifest, class_name=model_class.name, task=model_class.pipeline, usage_code=usage_code)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def _config_json(model_class: HuggingFaceClass, settings: JsonObject) -> JsonObject:
-    about = {"architectures": [model_class.name], "model_type": model_class.model_type, "dtype": "float32"}
-    return {**about, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
+    header = {"architectures": [model_class.name], "model_type": model_class.model_type, "dtype": "float32"}
+    return {**header, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
 
 
 def _mask_token(tokenizer: Tokenizer) -> str:
@@ -105,18 +105,20 @@ def _generation_config(config: ModelConfig, settings: JsonObject) -> JsonObject:
     the begin token among them, and then its end, which needs none. A language model stops where its positions end, and
     one of running text at no line's end.
     """
-    decoding, can = DecodingConfig(), TASK_SPECS[config.task]
-    length = 1 + config.max_length if config.architecture == "transformer" else max_positions(config) + can.translates
-    wanted = ("pad_token_id", "decoder_start_token_id")
-    asked: JsonObject = {key: settings[key] for key in wanted if key in settings}
+    decoding, abilities = DecodingConfig(), TASK_SPECS[config.task]
+    length = (
+        1 + config.max_length if config.architecture == "transformer" else max_positions(config) + abilities.translates
+    )
+    token_keys = ("pad_token_id", "decoder_start_token_id")
+    token_ids: JsonObject = {key: settings[key] for key in token_keys if key in settings}
     beam = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": False}
     return {
         "bos_token_id": BOS_ID,
         "eos_token_id": None if config.block is not None else EOS_ID,
-        **asked,
+        **token_ids,
         "max_length": length,
         "suppress_tokens": [PAD_ID, BOS_ID],
-        **({**beam, "forced_eos_token_id": EOS_ID} if can.translates else {}),
+        **({**beam, "forced_eos_token_id": EOS_ID} if abilities.translates else {}),
     }
 
 

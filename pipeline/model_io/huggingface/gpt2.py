@@ -101,13 +101,13 @@ def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     if config.positions == "learned":
         yield WeightMapping("embedding.positions.table.weight", (POSITION_EMBEDDING,))
     for i in range(config.decoder.layers):
-        ours, theirs = f"layers.{i}", f"transformer.h.{i}"
-        yield from linear_weights(f"{ours}.attention.query_key_value", f"{theirs}.attn.c_attn", transposed=True)
-        yield from linear_weights(f"{ours}.attention.output", f"{theirs}.attn.c_proj", transposed=True)
-        yield from linear_weights(f"{ours}.feed_forward.inner", f"{theirs}.mlp.c_fc", transposed=True)
-        yield from linear_weights(f"{ours}.feed_forward.outer", f"{theirs}.mlp.c_proj", transposed=True)
-        yield from norm_weights(f"{ours}.around_attention.norm", f"{theirs}.ln_1")
-        yield from norm_weights(f"{ours}.around_feed_forward.norm", f"{theirs}.ln_2")
+        tfm_layer, hf_layer = f"layers.{i}", f"transformer.h.{i}"
+        yield from linear_weights(f"{tfm_layer}.attention.query_key_value", f"{hf_layer}.attn.c_attn", transposed=True)
+        yield from linear_weights(f"{tfm_layer}.attention.output", f"{hf_layer}.attn.c_proj", transposed=True)
+        yield from linear_weights(f"{tfm_layer}.feed_forward.inner", f"{hf_layer}.mlp.c_fc", transposed=True)
+        yield from linear_weights(f"{tfm_layer}.feed_forward.outer", f"{hf_layer}.mlp.c_proj", transposed=True)
+        yield from norm_weights(f"{tfm_layer}.around_attention.norm", f"{hf_layer}.ln_1")
+        yield from norm_weights(f"{tfm_layer}.around_feed_forward.norm", f"{hf_layer}.ln_2")
     yield from norm_weights("norm", "transformer.ln_f")
 
 
@@ -145,7 +145,7 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
         "scale_embedding": False,
         "norm_eps": settings["layer_norm_epsilon"],
         "max_length": settings["n_positions"] // sides,
-        "dropout": {ours: settings[theirs] for ours, theirs in dropout.items()},
+        "dropout": {tfm_key: settings[hf_key] for tfm_key, hf_key in dropout.items()},
     }
 
 

@@ -47,24 +47,24 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     Raises:
         DataError: a file is missing, damaged or elsewhere, or tfm does not have such a model, with the reason.
     """
-    received = Snapshot(folder)
-    settings, hf_class = _find_class(received)
-    with _convert_errors_to_data_error(received, hf_class):
-        settings = settings | hf_class.tokenizer_overrides(received, settings)
-        check_weights(received, settings, hf_class)
-    plan = Plan("train", out, {"imported": hf_class.name}, received.inputs(), None)
+    snapshot = Snapshot(folder)
+    settings, hf_class = _find_class(snapshot)
+    with _convert_errors_to_data_error(snapshot, hf_class):
+        settings = settings | hf_class.tokenizer_overrides(snapshot, settings)
+        check_weights(snapshot, settings, hf_class)
+    plan = Plan("train", out, {"imported": hf_class.name}, snapshot.inputs(), None)
     if is_fresh(plan, reporter):
         return
-    with _convert_errors_to_data_error(received, hf_class):
-        config, weights, pieces = _read_config_weights_tokenizers(received, settings, hf_class)
+    with _convert_errors_to_data_error(snapshot, hf_class):
+        config, weights, pieces = _read_config_weights_tokenizers(snapshot, settings, hf_class)
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
-        own = model_weight_shapes(config, source_vocab=source, target_vocab=target)
-    kept = {name: weights[name] for name in own}
-    check_shapes_match(own, {name: tuple(each.shape) for name, each in kept.items()}, folder)
-    num_parameters = sum(each.numel() for each in kept.values())
+        expected_shapes = model_weight_shapes(config, source_vocab=source, target_vocab=target)
+    model_weights = {name: weights[name] for name in expected_shapes}
+    check_shapes_match(expected_shapes, {name: tuple(each.shape) for name, each in model_weights.items()}, folder)
+    num_parameters = sum(each.numel() for each in model_weights.values())
     with publish(plan, command=command) as draft:
         save_pair(pieces.source, pieces.target, draft.folder)
-        save_config_and_weights(draft.folder, config, kept)
+        save_config_and_weights(draft.folder, config, model_weights)
         draft.figures["parameters"] = num_parameters
     reporter.line(f"import: {out}, a {hf_class.name} of {num_parameters:,} parameters")
     if hf_class.note:
@@ -78,15 +78,15 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
 
 
 @contextmanager
-def _convert_errors_to_data_error(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
+def _convert_errors_to_data_error(snapshot: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
     """Turn every error that an unexpected value leads to into a DataError with the reason while the body runs."""
     try:
         yield
     except ValidationError as error:
-        raise DataError(validation_problem(error), file=received.folder / CONFIG_FILE) from error
+        raise DataError(validation_problem(error), file=snapshot.folder / CONFIG_FILE) from error
     except UNEXPECTED_VALUE_ERRORS as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
-        raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=received.folder) from error
+        raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=snapshot.folder) from error
 
 
 FOREIGN_CHECKPOINTS = {
@@ -118,63 +118,65 @@ def _foreign_checkpoint_problem(names: Sequence[str]) -> str | None:
     return None
 
 
-def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
+def _find_class(snapshot: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
     """config.json, and the class that it names. Raises DataError if tfm has no such class."""
-    folder = received.folder
+    folder = snapshot.folder
     if not folder.exists():
         raise DataError("no such folder", file=folder)
     if not folder.is_dir():
         problem = _foreign_checkpoint_problem([folder.name]) or "is a file: give the folder of the model"
         raise DataError(problem, file=folder)
-    ours = (resolve_model_folder(folder) / "manifest.json").exists()
-    if not received.has_file(CONFIG_FILE) and not ours:
+    is_tfm_model = (resolve_model_folder(folder) / "manifest.json").exists()
+    if not snapshot.has_file(CONFIG_FILE) and not is_tfm_model:
         foreign_problem = _foreign_checkpoint_problem([each.name for each in os.scandir(folder)])
         problem = "has no config.json: give a folder as `save_pretrained` of transformers writes it"
         raise DataError(foreign_problem or problem, file=folder)
-    settings = received.read_document(CONFIG_FILE)
-    named = settings.get("architectures")
-    names = [str(each) for each in named] if isinstance(named, list) else []
-    known = {each.name: each for each in IMPORT_CLASSES}
-    found = next((known[name] for name in names if name in known), None)
-    if found is None and ours:
+    settings = snapshot.read_document(CONFIG_FILE)
+    architectures = settings.get("architectures")
+    names = [str(each) for each in architectures] if isinstance(architectures, list) else []
+    classes_by_name = {each.name: each for each in IMPORT_CLASSES}
+    hf_class = next((classes_by_name[name] for name in names if name in classes_by_name), None)
+    if hf_class is None and is_tfm_model:
         raise DataError("was made by tfm, and needs no import", file=folder)
-    if found is None:
-        told = format_names(names) or f"model_type {settings.get('model_type')!r:.80}"
-        raise DataError(f"tfm cannot import {told}, only {', '.join(known)}", file=folder / CONFIG_FILE)
+    if hf_class is None:
+        description = format_names(names) or f"model_type {settings.get('model_type')!r:.80}"
+        raise DataError(
+            f"tfm cannot import {description}, only {', '.join(classes_by_name)}", file=folder / CONFIG_FILE
+        )
     check_config(settings, folder / CONFIG_FILE)
-    return settings, found
+    return settings, hf_class
 
 
 def _read_config_weights_tokenizers(
-    received: Snapshot, settings: JsonObject, hf_class: HuggingFaceClass
+    snapshot: Snapshot, settings: JsonObject, hf_class: HuggingFaceClass
 ) -> tuple[ModelConfig, StateDict, ImportedTokenizers]:
     """Config, weights by the names of tfm, and tokenizers."""
-    found = hf_class.standardize_state_dict(settings, _load_weights(received))
-    keys = hf_class.read(settings, found)
-    size, abilities = len(found[hf_class.tables[0]]), TASK_SPECS[keys["task"]]
+    state_dict = hf_class.standardize_state_dict(settings, _load_weights(snapshot))
+    keys = hf_class.read(settings, state_dict)
+    size, abilities = len(state_dict[hf_class.tables[0]]), TASK_SPECS[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:
-        pieces, begins = read_encoder_tokenizers(received, settings, size, abilities.labels)
+        pieces, begins = read_encoder_tokenizers(snapshot, settings, size, abilities.labels)
         keys |= {"begin_token": begins, "max_length": keys["max_length"] - begins}  # a position is that token's
     else:
-        pieces = read_tokenizers(received, settings, size)
+        pieces = read_tokenizers(snapshot, settings, size)
     rows = torch.tensor(pieces.rows)
     for name in hf_class.tables:
-        of_source = pieces.source_rows is not None and ".encoder." in name
-        found[name] = found[name][torch.tensor(pieces.source_rows) if of_source else rows]
+        is_of_source = pieces.source_rows is not None and ".encoder." in name
+        state_dict[name] = state_dict[name][torch.tensor(pieces.source_rows) if is_of_source else rows]
     bias = hf_class.bias
     if bias is not None and (pieces.missing_rows or keys.get("output_bias")):
-        old = found[bias].flatten()[rows] if bias in found else torch.zeros(len(rows))
+        old = state_dict[bias].flatten()[rows] if bias in state_dict else torch.zeros(len(rows))
         old[pieces.missing_rows] = NEVER_PREDICTED_BIAS
-        found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
+        state_dict[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
         keys["output_bias"] = True
     config = ModelConfig.model_validate(keys)
-    check_weight_names(hf_class, config, found)
-    return config, hf_class.import_weights(config, found), pieces
+    check_weight_names(hf_class, config, state_dict)
+    return config, hf_class.import_weights(config, state_dict), pieces
 
 
-def _load_weights(received: Snapshot) -> StateDict:
+def _load_weights(snapshot: Snapshot) -> StateDict:
     """Every weight in the folder, in fp32."""
-    found: dict[str, Tensor] = {}
-    for file in received.weight_files():
-        found |= load_file(path_for_safetensors(file))
-    return {name: each.float() if each.is_floating_point() else each for name, each in found.items()}
+    state_dict: dict[str, Tensor] = {}
+    for file in snapshot.weight_files():
+        state_dict |= load_file(path_for_safetensors(file))
+    return {name: each.float() if each.is_floating_point() else each for name, each in state_dict.items()}

@@ -83,36 +83,38 @@ def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     rows = rotary_permutation(stack)
     yield from list_embedding_weights(config, TOKEN_EMBEDDING)
     for i in range(stack.layers):
-        ours, theirs = f"layers.{i}", f"model.layers.{i}"
-        products = [f"{theirs}.self_attn.{name}_proj" for name in "qkv"]
-        yield from linear_weights(f"{ours}.attention.query_key_value", *products, sizes=sizes, rows=rows)
-        yield from linear_weights(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj")
-        inner = [f"{theirs}.mlp.{name}" for name in halves]
-        yield from linear_weights(f"{ours}.feed_forward.inner", *inner, sizes=[stack.feed_forward_dim] * 2)
-        yield from linear_weights(f"{ours}.feed_forward.outer", f"{theirs}.mlp.down_proj")
-        yield WeightMapping(f"{ours}.around_attention.norm.weight", (f"{theirs}.input_layernorm.weight",))
-        yield WeightMapping(f"{ours}.around_feed_forward.norm.weight", (f"{theirs}.post_attention_layernorm.weight",))
+        tfm_layer, hf_layer = f"layers.{i}", f"model.layers.{i}"
+        products = [f"{hf_layer}.self_attn.{name}_proj" for name in "qkv"]
+        yield from linear_weights(f"{tfm_layer}.attention.query_key_value", *products, sizes=sizes, rows=rows)
+        yield from linear_weights(f"{tfm_layer}.attention.output", f"{hf_layer}.self_attn.o_proj")
+        inner = [f"{hf_layer}.mlp.{name}" for name in halves]
+        yield from linear_weights(f"{tfm_layer}.feed_forward.inner", *inner, sizes=[stack.feed_forward_dim] * 2)
+        yield from linear_weights(f"{tfm_layer}.feed_forward.outer", f"{hf_layer}.mlp.down_proj")
+        yield WeightMapping(f"{tfm_layer}.around_attention.norm.weight", (f"{hf_layer}.input_layernorm.weight",))
+        yield WeightMapping(
+            f"{tfm_layer}.around_feed_forward.norm.weight", (f"{hf_layer}.post_attention_layernorm.weight",)
+        )
     yield WeightMapping("norm.weight", ("model.norm.weight",))
 
 
 def rotary_permutation(stack: StackConfig) -> Tensor:
     """The index (H K + 2 G K,) in tfm's queries, keys and values of each row there."""
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
-    within = deinterleaving_permutation(width)
-    turned = torch.arange(stack.heads + groups)[:, None] * width + within
+    head_permutation = deinterleaving_permutation(width)
+    rotary_rows = torch.arange(stack.heads + groups)[:, None] * width + head_permutation
     first = (stack.heads + groups) * width
-    return torch.cat([turned.flatten(), torch.arange(first, first + groups * width)])
+    return torch.cat([rotary_rows.flatten(), torch.arange(first, first + groups * width)])
 
 
 def rope_parameters(rotary: RotaryConfig) -> JsonObject:
     """Return the settings of rotary positions as in config.json."""
     kind = "default" if rotary.factor == 1 else "linear" if rotary.original_length is None else "llama3"
-    said: JsonObject = {"rope_type": kind, "rope_theta": rotary.base}
+    parameters: JsonObject = {"rope_type": kind, "rope_theta": rotary.base}
     if kind != "default":
-        said["factor"] = rotary.factor
+        parameters["factor"] = rotary.factor
     if kind == "llama3":
-        said |= {theirs: getattr(rotary, ours) for theirs, ours in ROPE_SCALING_KEYS.items()}
-    return said
+        parameters |= {hf_key: getattr(rotary, tfm_key) for hf_key, tfm_key in ROPE_SCALING_KEYS.items()}
+    return parameters
 
 
 def read_rotary_config(settings: JsonObject) -> JsonObject:
@@ -120,24 +122,24 @@ def read_rotary_config(settings: JsonObject) -> JsonObject:
 
     Raises ValueError for positions that turn in another way than those of tfm.
     """
-    said = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
-    kind = said.get("rope_type", said.get("type", "default"))
-    for each in (said, settings):
-        require_settings(each, partial_rotary_factor=1.0)
+    scaling = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    for section in (scaling, settings):
+        require_settings(section, partial_rotary_factor=1.0)
     if kind not in ("default", "linear", "llama3"):
         raise ValueError(f"rotary positions of type {kind!r} are not supported, only default, linear and llama3")
-    found = {"base": said.get("rope_theta", settings.get("rope_theta", 10_000.0))}
-    if kind == "default" or said["factor"] == 1:
-        return found
-    slowed = {ours: said[theirs] for theirs, ours in ROPE_SCALING_KEYS.items()} if kind == "llama3" else {}
-    return {**found, "factor": said["factor"], **slowed}
+    rotary = {"base": scaling.get("rope_theta", settings.get("rope_theta", 10_000.0))}
+    if kind == "default" or scaling["factor"] == 1:
+        return rotary
+    extra_keys = {tfm_key: scaling[hf_key] for hf_key, tfm_key in ROPE_SCALING_KEYS.items()} if kind == "llama3" else {}
+    return {**rotary, "factor": scaling["factor"], **extra_keys}
 
 
 def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
     heads, dim = settings["num_attention_heads"], settings["hidden_size"]
     require_settings(settings, head_dim=dim // heads)
-    gates = {function: ours for ours, (function, _) in GATED_ACTIVATION_LAYOUTS.items()}
+    gates = {function: activation for activation, (function, _) in GATED_ACTIVATION_LAYOUTS.items()}
     if settings["hidden_act"] not in gates:
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
     keys = read_tfm_task_keys(settings, LANGUAGE_MODEL_TASKS)
@@ -167,13 +169,13 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
 def standardize_state_dict(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Add the weights that a file leaves out: the table of the output, and biases, which most models do not have."""
     state_dict = add_output_weight(state_dict, TOKEN_EMBEDDING)
-    for name, each in list(state_dict.items()):
+    for name, weight in list(state_dict.items()):
         key = "attention_bias" if ".self_attn." in name else "mlp_bias"
         if name.endswith("_proj.weight") and not settings.get(key):
             bias = name.removesuffix("weight") + "bias"
             if bias in state_dict:
                 raise ValueError(f"{key} is not true in config.json, so that transformers leaves out {bias}")
-            state_dict[bias] = torch.zeros(len(each))
+            state_dict[bias] = torch.zeros(len(weight))
     return state_dict
 
 
@@ -198,5 +200,5 @@ LLAMA = HuggingFaceClass(
     read=read_config,
     tables=(TOKEN_EMBEDDING, OUTPUT_WEIGHT),
     bias="lm_head.bias",
-    finalize_export=lambda config, found: scale_input_embedding(config, found, TOKEN_EMBEDDING),
+    finalize_export=lambda config, weights: scale_input_embedding(config, weights, TOKEN_EMBEDDING),
 )

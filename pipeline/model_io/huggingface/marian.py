@@ -50,14 +50,14 @@ def finish_marian_export(config: ModelConfig, state_dict: StateDict) -> StateDic
 def add_never_predicted_piece(settings: JsonObject, state_dict: StateDict) -> tuple[JsonObject, StateDict]:
     """config.json and the weights with one more piece, which is never predicted, behind all that a tokenizer names:
     CTranslate2's converter takes the last row of a Marian away, as no piece of its vocabulary is that one."""
-    padded = {
+    tables = {
         name: torch.nn.functional.pad(state_dict[name], (0, 0, 0, 1))
         for name in EMBEDDING_WEIGHTS
         if name in state_dict
     }
     bias = torch.nn.functional.pad(state_dict[FINAL_LOGITS_BIAS], (0, 1), value=NEVER_PREDICTED_LOGIT)
     sizes = {key: settings[key] + 1 for key in ("vocab_size", "decoder_vocab_size")}
-    return settings | sizes, state_dict | padded | {FINAL_LOGITS_BIAS: bias}
+    return settings | sizes, state_dict | tables | {FINAL_LOGITS_BIAS: bias}
 
 
 def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:
@@ -71,12 +71,14 @@ def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:
     scale = settings["d_model"] ** 0.5 if settings["scale_embedding"] else 1.0
     state_dict[name] = state_dict[name].clone()
     state_dict[name][0] -= state_dict["model.decoder.embed_tokens.weight"][begin] * scale
-    named = len(state_dict[EMBEDDING_WEIGHTS[-1]]) - 1  # the begin piece is behind them, and with it at most one more
-    named = min(named, max(named - 1, settings["decoder_start_token_id"]))
+    num_names = (
+        len(state_dict[EMBEDDING_WEIGHTS[-1]]) - 1
+    )  # the begin piece is behind them, and with it at most one more
+    num_names = min(num_names, max(num_names - 1, settings["decoder_start_token_id"]))
     return (
         state_dict
-        | {each: state_dict[each][:named] for each in EMBEDDING_WEIGHTS}
-        | {FINAL_LOGITS_BIAS: state_dict[FINAL_LOGITS_BIAS][:, :named]}
+        | {each: state_dict[each][:num_names] for each in EMBEDDING_WEIGHTS}
+        | {FINAL_LOGITS_BIAS: state_dict[FINAL_LOGITS_BIAS][:, :num_names]}
     )
 
 

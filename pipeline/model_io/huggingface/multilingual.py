@@ -42,17 +42,18 @@ def detect_language_position(folder: Snapshot, settings: JsonObject) -> JsonObje
     model is told languages in another way.
     """
     end, begin = settings["eos_token_id"], settings.get("decoder_start_token_id")
-    around = _source_language_position(folder)
-    if around == "before" and begin in (None, end):
-        found = "m2m100"
-    elif around == "behind" and begin != end:
-        found = "mbart"
+    position = _source_language_position(folder)
+    if position == "before" and begin in (None, end):
+        marking = "m2m100"
+    elif position == "behind" and begin != end:
+        marking = "mbart"
     else:
         raise ValueError(
-            f"its tokenizer has the language {around} a source, and decoder_start_token_id = {begin}: there are models "
-            "with it before, whose targets begin with </s>, and with it behind, whose targets begin with their language"
+            f"its tokenizer has the language {position} a source, and decoder_start_token_id = {begin}: there are "
+            "models with it before, whose targets begin with </s>, and with it behind, whose targets begin with their "
+            "language"
         )
-    return {LANGUAGE_MARKING_KEY: found, "decoder_start_token_id": settings.get("bos_token_id", 0)}
+    return {LANGUAGE_MARKING_KEY: marking, "decoder_start_token_id": settings.get("bos_token_id", 0)}
 
 
 def _source_language_position(folder: Snapshot) -> str:
@@ -60,10 +61,10 @@ def _source_language_position(folder: Snapshot) -> str:
 
     Raises ValueError if the tokenizer puts no language around a source.
     """
-    own = folder.read_document("tokenizer_config.json")
-    name = str(own.get("tokenizer_class")).removesuffix("Fast")
+    tokenizer_config = folder.read_document("tokenizer_config.json")
+    name = str(tokenizer_config.get("tokenizer_class")).removesuffix("Fast")
     if name in LANGUAGE_POSITION_BY_TOKENIZER:
-        return "behind" if own.get("legacy_behaviour") else LANGUAGE_POSITION_BY_TOKENIZER[name]
+        return "behind" if tokenizer_config.get("legacy_behaviour") else LANGUAGE_POSITION_BY_TOKENIZER[name]
     step = folder.read_document("tokenizer.json").get("post_processor") or {}
     parts = [part["SpecialToken"]["id"] if "SpecialToken" in part else "" for part in step.get("single", [])]
     if len(parts) == 3 and parts[1] == "" and is_language_token(parts[0]):
@@ -77,8 +78,8 @@ def read_m2m100_config(settings: JsonObject, state_dict: StateDict) -> JsonObjec
     """Return [model] of a recipe from config.json and the weights."""
     require_settings(settings, pad_token_id=1, is_encoder_decoder=True)
     length = settings["max_position_embeddings"]
-    own = {"positions": "fairseq", "max_length": length, LANGUAGE_MARKING_KEY: settings[LANGUAGE_MARKING_KEY]}
-    return {**read_common_config(settings, state_dict), "norm": "pre", **own}
+    specific_keys = {"positions": "fairseq", "max_length": length, LANGUAGE_MARKING_KEY: settings[LANGUAGE_MARKING_KEY]}
+    return {**read_common_config(settings, state_dict), "norm": "pre", **specific_keys}
 
 
 def read_mbart_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
@@ -87,13 +88,13 @@ def read_mbart_config(settings: JsonObject, state_dict: StateDict) -> JsonObject
         settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
     )
     length = _max_target_length(settings)
-    own = {
+    specific_keys = {
         "positions": "learned",
         "max_length": length,
         LANGUAGE_MARKING_KEY: settings[LANGUAGE_MARKING_KEY],
         "embedding_norm": True,
     }
-    return {**read_common_config(settings, state_dict), "norm": "pre", **own}
+    return {**read_common_config(settings, state_dict), "norm": "pre", **specific_keys}
 
 
 def _max_target_length(settings: JsonObject) -> int:
@@ -115,8 +116,8 @@ def standardize_mbart_weights(settings: JsonObject, state_dict: StateDict) -> St
     """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
     state_dict, longest = untie_embeddings(state_dict), settings["max_position_embeddings"]
     rows = dict(zip(STACK_PREFIX_BY_EMBEDDING.values(), (_max_target_length(settings), longest), strict=True))
-    for theirs, count in rows.items():
-        name = f"{theirs}.embed_positions.weight"
+    for prefix, count in rows.items():
+        name = f"{prefix}.embed_positions.weight"
         if len(state_dict[name]) != longest + POSITION_OFFSET:
             raise ValueError(f"{name} has {len(state_dict[name])} rows, not {longest + POSITION_OFFSET}")
         state_dict[name] = torch.clone(state_dict[name][POSITION_OFFSET : POSITION_OFFSET + count])

@@ -22,9 +22,9 @@ def find_export_class(config: ModelConfig) -> HuggingFaceClass | None:
 def unsupported_reason(config: ModelConfig) -> str:
     """The part of a model that no class holds: of each class of its architecture, and of its task if there is one, the
     first part that it lacks."""
-    alike = [each for each in EXPORT_CLASSES if config.architecture in each.supports.keys["architecture"]]
-    of_task = [each for each in alike if config.task in each.supports.keys.get("task", ())]
-    reasons = {each.name: each.supports.unsupported_part(config) for each in of_task or alike}
+    candidates = [each for each in EXPORT_CLASSES if config.architecture in each.supports.keys["architecture"]]
+    task_candidates = [each for each in candidates if config.task in each.supports.keys.get("task", ())]
+    reasons = {each.name: each.supports.unsupported_part(config) for each in task_candidates or candidates}
     if not reasons:
         return f'model.architecture = "{config.architecture}"'
     return ", ".join(f"{reason} (so it is no {name})" for name, reason in reasons.items())

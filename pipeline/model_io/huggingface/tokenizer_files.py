@@ -37,8 +37,8 @@ def write_tokenizer(
         pad_token: the padding token.
         mask_token: the token that stands for hidden pieces, the last of all; None: there is none.
     """
-    own = TARGET if config.architecture == "decoder_only" else SOURCE
-    file = model / SHARED if (model / SHARED).exists() else model / own
+    side_file = TARGET if config.architecture == "decoder_only" else SOURCE
+    file = model / SHARED if (model / SHARED).exists() else model / side_file
     document: dict[str, Any] = json.loads(file.read_text("utf-8"))
     document["post_processor"] = _template_processing(surrounding_tokens(config))
     goes_on = config.block is not None
@@ -112,10 +112,12 @@ def use_eos_as_line_break(document: dict[str, Any]) -> dict[str, Any]:
     document = _rename_token(_hide_line_breaks(document), EOS, LINE_BREAK)
     for token in document["added_tokens"]:
         token["special"] &= token["content"] != LINE_BREAK  # else it would be left out of a text
-    own = document["decoder"]
-    if "Metaspace" in json.dumps(own):  # which leaves out the space before the first word, and so do we in each line
+    decoder = document["decoder"]
+    if "Metaspace" in json.dumps(
+        decoder
+    ):  # which leaves out the space before the first word, and so do we in each line
         end = {"type": "Replace", "pattern": {"String": f"{LINE_BREAK} "}, "content": LINE_BREAK}
-        document["decoder"] = {"type": "Sequence", "decoders": [own, {"type": "Fuse"}, end]}
+        document["decoder"] = {"type": "Sequence", "decoders": [decoder, {"type": "Fuse"}, end]}
     return document
 
 
@@ -150,11 +152,11 @@ def _rename_token(document: dict[str, Any], old: str, new: str) -> dict[str, Any
     """The tokenizer with another name for a token."""
     vocab = document["model"]["vocab"]
     if isinstance(vocab, list):
-        renamed: Any = [[new if name == old else name, score] for name, score in vocab]
+        entries: Any = [[new if name == old else name, score] for name, score in vocab]
     else:
-        renamed = {new if name == old else name: number for name, number in vocab.items()}
+        entries = {new if name == old else name: number for name, number in vocab.items()}
     tokens = [{**each, "content": new} if each["content"] == old else each for each in document["added_tokens"]]
-    return {**document, "model": {**document["model"], "vocab": renamed}, "added_tokens": tokens}
+    return {**document, "model": {**document["model"], "vocab": entries}, "added_tokens": tokens}
 
 
 def surrounding_tokens(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -168,10 +170,10 @@ def _template_processing(tokens_before_and_after: tuple[tuple[str, ...], tuple[s
     """The step that adds tokens, as tokenizer.json has it. Each text of a pair gets its own."""
 
     def side_template(name: str) -> list[dict[str, Any]]:
-        before, after = (
+        prefix, suffix = (
             [{"SpecialToken": {"id": token, "type_id": 0}} for token in tokens] for tokens in tokens_before_and_after
         )
-        return [*before, {"Sequence": {"id": name, "type_id": 0}}, *after]
+        return [*prefix, {"Sequence": {"id": name, "type_id": 0}}, *suffix]
 
     names = [token for tokens in tokens_before_and_after for token in tokens]
     tokens = {token: {"id": token, "ids": [SPECIAL_TOKENS.index(token)], "tokens": [token]} for token in names}

@@ -79,9 +79,9 @@ def read_tokenizers(folder: Snapshot, settings: JsonObject, size: int) -> Import
     tokenizer_config = _read_tokenizer_config(folder)
     document = _set_prefix_space(add_model_type(document), tokenizer_config)
     unknown = _configured_unk_token(tokenizer_config) or document["model"].get("unk_token") or UNK
-    found = renumber(document, _control_token_ids(settings, document_pieces(document), unknown), size)
-    tokenizer = _build_tokenizer(found)
-    return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
+    renumbered = renumber(document, _control_token_ids(settings, document_pieces(document), unknown), size)
+    tokenizer = _build_tokenizer(renumbered)
+    return ImportedTokenizers(tokenizer, tokenizer, renumbered.rows, renumbered.unmapped_ids)
 
 
 def _set_prefix_space(document: JsonObject, tokenizer_config: JsonObject) -> JsonObject:
@@ -89,11 +89,11 @@ def _set_prefix_space(document: JsonObject, tokenizer_config: JsonObject) -> Jso
 
     Raises ValueError if a Llama's would have to be cut in another way.
     """
-    kind, wanted = str(tokenizer_config.get("tokenizer_class")), tokenizer_config.get("add_prefix_space")
+    kind, adds_space = str(tokenizer_config.get("tokenizer_class")), tokenizer_config.get("add_prefix_space")
     step = document.get("pre_tokenizer") or {}
     if kind.removesuffix("Fast") == "GPT2Tokenizer" and step.get("type") == "ByteLevel":
-        return {**document, "pre_tokenizer": {**step, "add_prefix_space": bool(wanted)}}
-    if kind.removesuffix("Fast") == "LlamaTokenizer" and wanted is False:
+        return {**document, "pre_tokenizer": {**step, "add_prefix_space": bool(adds_space)}}
+    if kind.removesuffix("Fast") == "LlamaTokenizer" and adds_space is False:
         steps = [document.get("normalizer") or {}, step]
         steps += [inner for each in steps for inner in each.get("normalizers", each.get("pretokenizers", []))]
         if any(each.get("type") == "Prepend" or each.get("prepend_scheme", "never") != "never" for each in steps):
@@ -103,26 +103,29 @@ def _set_prefix_space(document: JsonObject, tokenizer_config: JsonObject) -> Jso
 
 def _restore_tokenizer_document(document: JsonObject, settings: JsonObject) -> JsonObject:
     """tokenizer.json of a folder that tfm exported, without the changes of `tokenizer_files` for texts there."""
-    about = settings.get("tfm")
-    if not isinstance(about, dict):
+    tfm_settings = settings.get("tfm")
+    if not isinstance(tfm_settings, dict):
         return document
     tokens = [
-        {**each, "special": each["special"] or re.fullmatch(TARGET_LANGUAGE_TOKEN_PATTERN, each["content"]) is not None}
-        for each in document["added_tokens"]
+        {
+            **token,
+            "special": token["special"] or re.fullmatch(TARGET_LANGUAGE_TOKEN_PATTERN, token["content"]) is not None,
+        }
+        for token in document["added_tokens"]
     ]
     document, pieces = {**document, "added_tokens": tokens}, document_pieces(document).values()
-    return restore_eos_token(document) if about.get("block") is not None and LINE_BREAK in pieces else document
+    return restore_eos_token(document) if tfm_settings.get("block") is not None and LINE_BREAK in pieces else document
 
 
 def _read_m2m100(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
     """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
-    about = _read_tokenizer_config(folder)
-    names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
+    tokenizer_config = _read_tokenizer_config(folder)
+    names = append_languages(_read_vocabulary(folder, "vocab.json"), tokenizer_config.get("language_codes", "m2m100"))
     model = parse_sentencepiece_model(folder.read(M2M100_VOCABULARY_FILE))
-    roles = _control_token_ids(settings, names, _configured_unk_token(about) or UNK)
-    found = _renumber_pieces(model, names, (EOS, UNK, PAD, BOS), roles, size)
-    tokenizer = _build_tokenizer(found)
-    return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
+    roles = _control_token_ids(settings, names, _configured_unk_token(tokenizer_config) or UNK)
+    renumbered = _renumber_pieces(model, names, (EOS, UNK, PAD, BOS), roles, size)
+    tokenizer = _build_tokenizer(renumbered)
+    return ImportedTokenizers(tokenizer, tokenizer, renumbered.rows, renumbered.unmapped_ids)
 
 
 def _read_marian(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
@@ -150,15 +153,15 @@ def _read_two_vocabularies(folder: Snapshot, settings: JsonObject, size: int) ->
 
     The ids in config.json are of the target; a source ends with its own </s>, and no text begins with a token.
     """
-    own = "target_vocab.json" if folder.has_file("target_vocab.json") else "vocab.json"
+    target_file = "target_vocab.json" if folder.has_file("target_vocab.json") else "vocab.json"
     sides = []
-    for side, file in ("source", "vocab.json"), ("target", own):
+    for side, file in ("source", "vocab.json"), ("target", target_file):
         names = _read_vocabulary(folder, file)
         model = parse_sentencepiece_model(folder.read(f"{side}.spm"))
-        of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
-        if EOS not in of_source:
+        source_ids = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
+        if EOS not in source_ids:
             raise ValueError(f"{file} has no {EOS}")
-        roles = of_source if side == "source" else _control_token_ids(settings, names, UNK)
+        roles = source_ids if side == "source" else _control_token_ids(settings, names, UNK)
         sides.append(
             _renumber_pieces(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
         )
@@ -186,8 +189,8 @@ def _renumber_pieces(
         return _split_at_control_tokens(renumber(build_tokenizer_json(model, names, tokens), roles, size))
     if size > len(names) + MAX_UNUSED_IDS:
         raise ValueError(f"its tokenizer has {len(names)} pieces and its embedding {size}")
-    found = _split_at_control_tokens(renumber(build_tokenizer_json(model, names, tokens, size), roles, size))
-    return replace(found, document=add_unnumbered_model_pieces(found.document, model))
+    renumbered = _split_at_control_tokens(renumber(build_tokenizer_json(model, names, tokens, size), roles, size))
+    return replace(renumbered, document=add_unnumbered_model_pieces(renumbered.document, model))
 
 
 def _split_at_control_tokens(renumbered: RenumberedTokenizer) -> RenumberedTokenizer:
@@ -219,17 +222,17 @@ def _control_token_ids(settings: JsonObject, names: Sequence[str] | Mapping[int,
     eos = settings.get("eos_token_id")
     ends = eos[0] if isinstance(eos, list) else eos
     begins = settings.get("decoder_start_token_id" if settings.get("is_encoder_decoder") else "bos_token_id")
-    found = {EOS: ends, BOS: begins, PAD: settings.get("pad_token_id"), UNK: numbers.get(unknown)}
+    ids = {EOS: ends, BOS: begins, PAD: settings.get("pad_token_id"), UNK: numbers.get(unknown)}
     if ends is None:
         raise ValueError("config.json has no eos_token_id")
-    return {role: number for role, number in found.items() if number is not None}
+    return {role: number for role, number in ids.items() if number is not None}
 
 
 def _configured_unk_token(tokenizer_config: JsonObject) -> str | None:
     """The name of the unknown piece in tokenizer_config.json."""
     unknown = tokenizer_config.get("unk_token")
-    found: str | None = unknown.get("content") if isinstance(unknown, dict) else unknown
-    return found
+    name: str | None = unknown.get("content") if isinstance(unknown, dict) else unknown
+    return name
 
 
 def _build_tokenizer(renumbered: RenumberedTokenizer) -> Tokenizer:
@@ -238,6 +241,6 @@ def _build_tokenizer(renumbered: RenumberedTokenizer) -> Tokenizer:
 
 def _read_tokenizer_config(folder: Snapshot) -> JsonObject:
     """tokenizer_config.json, whose values are checked."""
-    about = folder.read_document("tokenizer_config.json")
-    check_values(about, TOKENIZER_CHECKS, folder.folder / "tokenizer_config.json")
-    return about
+    tokenizer_config = folder.read_document("tokenizer_config.json")
+    check_values(tokenizer_config, TOKENIZER_CHECKS, folder.folder / "tokenizer_config.json")
+    return tokenizer_config

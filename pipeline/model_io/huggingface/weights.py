@@ -15,8 +15,8 @@ class WeightMapping:
     """A tensor of tfm, and those of a class of transformers that hold the same numbers.
 
     Args:
-        ours: its name in tfm.
-        theirs: the names there; several are stacked in tfm, one below the other.
+        tfm_name: its name in tfm.
+        hf_names: the names there; several are stacked in tfm, one below the other.
         sizes: the number of rows of each of several.
         rows: the index in tfm of each row there, before the tensor is cut in parts; None: the order is the same.
         columns: the same of columns.
@@ -24,8 +24,8 @@ class WeightMapping:
         as_row: whether the tensor is (1, N) there and (N,) in tfm.
     """
 
-    ours: str
-    theirs: tuple[str, ...]
+    tfm_name: str
+    hf_names: tuple[str, ...]
     sizes: tuple[int, ...] = ()
     rows: Tensor | None = None
     columns: Tensor | None = None
@@ -41,13 +41,16 @@ class WeightMapping:
         if self.columns is not None:
             tensor = tensor[:, self.columns]
         parts = torch.split(tensor, [*self.sizes]) if self.sizes else (tensor,)
-        turned = [part.t() if self.transposed and part.dim() == 2 else part for part in parts]
-        kept = torch.contiguous_format
-        return {name: part.clone(memory_format=kept) for name, part in zip(self.theirs, turned, strict=True)}
+        transposed_parts = [part.t() if self.transposed and part.dim() == 2 else part for part in parts]
+        memory_format = torch.contiguous_format
+        return {
+            name: part.clone(memory_format=memory_format)
+            for name, part in zip(self.hf_names, transposed_parts, strict=True)
+        }
 
     def import_tensor(self, hf_tensors: Mapping[str, Tensor]) -> Tensor:
         """Return the tensor of tfm from those there. Raises KeyError if one is missing."""
-        parts = [hf_tensors[name] for name in self.theirs]
+        parts = [hf_tensors[name] for name in self.hf_names]
         tensor = torch.cat([part.t() if self.transposed and part.dim() == 2 else part for part in parts])
         if self.columns is not None:
             tensor = tensor[:, self.columns.argsort()]
@@ -74,9 +77,9 @@ def linear_weights(
         columns: the order of the columns.
         transposed: whether Hugging Face's weight is transposed.
     """
-    for part, of_columns in ("weight", columns), ("bias", None):
+    for part, part_columns in ("weight", columns), ("bias", None):
         names = tuple(f"{name}.{part}" for name in hf_layers)
-        yield WeightMapping(f"{tfm_layer}.{part}", names, tuple(sizes), rows, of_columns, transposed)
+        yield WeightMapping(f"{tfm_layer}.{part}", names, tuple(sizes), rows, part_columns, transposed)
 
 
 def norm_weights(tfm_layer: str, hf_layer: str, rows: Tensor | None = None) -> Iterable[WeightMapping]:

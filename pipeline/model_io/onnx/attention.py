@@ -62,11 +62,11 @@ class KeysValues:
 class PositionsAndMask:
     """Positions and mask of the rows of a batch in self-attention.
 
-    own: positions of the queries (B or 1, T). bias: the term that is added to the logits, broadcastable to (B, H, T,
+    positions: of the queries (B or 1, T). bias: the term that is added to the logits, broadcastable to (B, H, T,
     S).
     """
 
-    own: str
+    positions: str
     bias: str
 
 
@@ -89,8 +89,8 @@ def causal_bias(graph: Graph, rows: str, queries: str) -> str:
         rows: the place of each key (S,).
         queries: the place of each query (T,).
     """
-    later = graph.add_node("Greater", rows, graph.add_node("Unsqueeze", queries, graph.add_int_vector(1)))
-    return graph.add_node("Mul", graph.add_node("Cast", later, to=1), graph.add_float_constant(MASK_BIAS))
+    is_later = graph.add_node("Greater", rows, graph.add_node("Unsqueeze", queries, graph.add_int_vector(1)))
+    return graph.add_node("Mul", graph.add_node("Cast", is_later, to=1), graph.add_float_constant(MASK_BIAS))
 
 
 def self_attention(
@@ -109,16 +109,16 @@ def self_attention(
         The name of the output; the keys and values of past and rows, for the rows after them.
     """
     heads = module.heads
-    projected = add_linear(graph, module.query_key_value, rows)
-    query, key, value = _split_heads(graph, projected, heads.query, heads.key, heads.value)
+    projections = add_linear(graph, module.query_key_value, rows)
+    query, key, value = _split_heads(graph, projections, heads.query, heads.key, heads.value)
     query, key = add_norm(graph, module.query_norm, query), add_norm(graph, module.key_norm, key)
     if isinstance(module.positions, Rotary):
         frequencies = module.positions.frequencies(torch.empty(heads.key_dim, dtype=torch.float64)).tolist()
-        query, key = (_apply_rotary(graph, each, positions_and_mask.own, frequencies) for each in (query, key))
-    seen = KeysValues(key, value).append_to(graph, past)
+        query, key = (_apply_rotary(graph, each, positions_and_mask.positions, frequencies) for each in (query, key))
+    keys_values = KeysValues(key, value).append_to(graph, past)
     return add_linear(
-        graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, positions_and_mask.bias)
-    ), seen
+        graph, module.output, _scaled_dot_product_attention(graph, heads, query, keys_values, positions_and_mask.bias)
+    ), keys_values
 
 
 def add_memory_keys_values(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
@@ -162,8 +162,8 @@ def _scaled_dot_product_attention(
     query = graph.add_node("Mul", query, graph.add_float_constant(heads.key_dim**-0.5))
     logits = graph.add_node("MatMul", query, graph.add_node("Transpose", key, perm=[0, 1, 3, 2]))
     weights = graph.add_node("Softmax", graph.add_node("Add", logits, bias), axis=-1)
-    mixed = graph.add_node("Transpose", graph.add_node("MatMul", weights, value), perm=[0, 2, 1, 3])
-    return graph.add_node("Reshape", mixed, graph.add_int_vector(0, 0, heads.num_heads * heads.value_dim))
+    output = graph.add_node("Transpose", graph.add_node("MatMul", weights, value), perm=[0, 2, 1, 3])
+    return graph.add_node("Reshape", output, graph.add_int_vector(0, 0, heads.num_heads * heads.value_dim))
 
 
 def _repeat_kv(graph: Graph, heads: HeadShapes, keys_or_values: str, width: int) -> str:
@@ -171,16 +171,16 @@ def _repeat_kv(graph: Graph, heads: HeadShapes, keys_or_values: str, width: int)
     if heads.num_kv_heads == heads.num_heads:
         return keys_or_values
     times = graph.add_int_vector(1, 1, heads.num_heads // heads.num_kv_heads, 1, 1)
-    repeated = graph.add_node("Expand", graph.add_node("Unsqueeze", keys_or_values, graph.add_int_vector(2)), times)
-    return graph.add_node("Reshape", repeated, graph.add_int_vector(0, heads.num_heads, -1, width))
+    copies = graph.add_node("Expand", graph.add_node("Unsqueeze", keys_or_values, graph.add_int_vector(2)), times)
+    return graph.add_node("Reshape", copies, graph.add_int_vector(0, heads.num_heads, -1, width))
 
 
-def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:
+def _split_heads(graph: Graph, projections: str, *heads: tuple[int, int]) -> list[str]:
     """(B, T, the sum of H K) -> for each of the (H, K) a tensor (B, H, T, K)."""
-    parts: tuple[str, ...] = (projected,)
+    parts: tuple[str, ...] = (projections,)
     if len(heads) > 1:
         sizes = graph.add_int_vector(*(number * width for number, width in heads))
-        parts = graph.add_multi_output_node("Split", len(heads), projected, sizes, axis=-1)
+        parts = graph.add_multi_output_node("Split", len(heads), projections, sizes, axis=-1)
     split = [
         graph.add_node("Reshape", part, graph.add_int_vector(0, 0, number, width))
         for part, (number, width) in zip(parts, heads, strict=True)
@@ -191,9 +191,9 @@ def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[
 def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[float]) -> str:
     """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos f_i."""
     width = 2 * len(frequencies)
-    place = graph.add_node("Unsqueeze", graph.add_node("Cast", positions, to=1), graph.add_int_vector(1, 3, 4))
+    position = graph.add_node("Unsqueeze", graph.add_node("Cast", positions, to=1), graph.add_int_vector(1, 3, 4))
     column = graph.add_node("Reshape", graph.add_float_constant(*frequencies), graph.add_int_vector(-1, 1))
-    angles = graph.add_node("Mul", place, column)
+    angles = graph.add_node("Mul", position, column)
     cos, sin = graph.add_node("Cos", angles), graph.add_node("Sin", angles)
     pairs = graph.add_node("Reshape", heads, graph.add_int_vector(0, 0, 0, width // 2, 2))
     even, odd = graph.add_multi_output_node("Split", 2, pairs, axis=-1)

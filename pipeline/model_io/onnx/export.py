@@ -85,13 +85,13 @@ def _export_settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any
 
 
 def _settings_of_task(config: ModelConfig, source: Tokenizer, target: Tokenizer) -> dict[str, Any]:
-    can = TASK_SPECS[config.task]
-    if can.translates:
+    abilities = TASK_SPECS[config.task]
+    if abilities.translates:
         return {"languages": source.languages}
-    if can.continues_text:
+    if abilities.continues_text:
         context = min(config.max_length, config.block or config.max_length)
         return {"context": context, "through_ends": config.block is not None}
-    if can.labels is None:
+    if abilities.labels is None:
         return {}
     names = [target.decode([number]) for number in range(target.vocab_size)]
     return {"labels": names, "control": len(SPECIAL_TOKENS), "spaces": WHITE_SPACE}
@@ -101,12 +101,12 @@ def _readme_text(
     loaded: LoadedModel, graphs: dict[str, Any], script: tuple[str, str] | None, precision: Precision
 ) -> str:
     config = loaded.config
-    in_8_bits = ", its matrices in 8 bits" if precision == "int8" else ""
+    precision_text = ", its matrices in 8 bits" if precision == "int8" else ""
     lines = [
         "# A model for onnxruntime",
         "",
         f"A model for {config.task.replace('_', ' ')} (`{config.architecture}`), trained by `tfm` and exported with "
-        f"`tfm export --to onnx`{in_8_bits}.",
+        f"`tfm export --to onnx`{precision_text}.",
         "",
     ]
     if script is not None:
@@ -130,12 +130,12 @@ def _readme_text(
 
 
 def _example_command(config: ModelConfig, loaded: LoadedModel) -> str:
-    can = TASK_SPECS[config.task]
-    if can.continues_text:
+    abilities = TASK_SPECS[config.task]
+    if abilities.continues_text:
         return 'python generate.py --prompt "Once"  # or: python generate.py < prompts.txt'
-    if can.translates:
-        to = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
-        return f"python translate.py{to} < source.txt > target.txt"
+    if abilities.translates:
+        language_option = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
+        return f"python translate.py{language_option} < source.txt > target.txt"
     return "python label.py < texts.txt > labels.txt"
 
 
@@ -150,7 +150,7 @@ def _describe_graphs(config: ModelConfig) -> Iterator[str]:
 
 def _layer_table_rows(kind: str, values: Iterable[Any]) -> Iterator[str]:
     """Rows of a table: the parts of each kind of layer, once."""
-    for each in values:
-        shape = ", ".join(size.dim_param or str(size.dim_value) for size in each.type.tensor_type.shape.dim)
-        element = "int64" if each.type.tensor_type.elem_type == 7 else "float32"
-        yield f"| {kind} | `{re.sub(r'[.][0-9]+[.]', '.LAYER.', each.name)}` | {element} | {shape} |"
+    for value in values:
+        shape = ", ".join(size.dim_param or str(size.dim_value) for size in value.type.tensor_type.shape.dim)
+        element = "int64" if value.type.tensor_type.elem_type == 7 else "float32"
+        yield f"| {kind} | `{re.sub(r'[.][0-9]+[.]', '.LAYER.', value.name)}` | {element} | {shape} |"

@@ -82,12 +82,12 @@ class Graph:
         Returns:
             The names of the outputs.
         """
-        asked = f"{op} {inputs} {sorted(attributes.items())}"
-        if asked not in self._made:
+        key = f"{op} {inputs} {sorted(attributes.items())}"
+        if key not in self._made:
             name = f"{op}_{len(self._nodes)}"
-            self._made[asked] = tuple(name if count == 1 else f"{name}_{number}" for number in range(count))
-            self._nodes.append(helper.make_node(op, inputs, self._made[asked], name, **attributes))
-        return self._made[asked]
+            self._made[key] = tuple(name if count == 1 else f"{name}_{number}" for number in range(count))
+            self._nodes.append(helper.make_node(op, inputs, self._made[key], name, **attributes))
+        return self._made[key]
 
     def add_weight(self, tensor: Tensor) -> str:
         """A tensor of the network, as it is."""
@@ -124,9 +124,9 @@ class Graph:
         weights = [numpy_helper.from_array(array, name) for name, array in self._stored.items()]
         graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs, weights)
         opsets = [helper.make_opsetid("", OPSET)]
-        made = helper.make_model(graph, producer_name="tfm", opset_imports=opsets, ir_version=IR_VERSION)
-        checker.check_model(made, full_check=True)
-        return onnx.shape_inference.infer_shapes(made)
+        model = helper.make_model(graph, producer_name="tfm", opset_imports=opsets, ir_version=IR_VERSION)
+        checker.check_model(model, full_check=True)
+        return onnx.shape_inference.infer_shapes(model)
 
     def _parameter_name(self, tensor: Tensor) -> str:
         return self._names[tensor.data_ptr()]
@@ -146,8 +146,8 @@ class Graph:
 
 def parameter_names_by_id(model: nn.Module) -> dict[int, str]:
     """The names of a network's tensors by where they are; of tied ones the first."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     with torch.no_grad():
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-            found.setdefault(tensor.data_ptr(), name)
-    return found
+            names.setdefault(tensor.data_ptr(), name)
+    return names

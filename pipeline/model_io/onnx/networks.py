@@ -51,8 +51,8 @@ def add_encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> Non
     """
     rows, _ = _add_encoder_stack(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
     for number, layer in _enumerate_layers(model.decoder):
-        seen = add_memory_keys_values(graph, layer.cross_attention, rows)
-        seen.add_graph_outputs(graph, f"memory.{number}", layer.cross_attention.heads, "source")
+        keys_values = add_memory_keys_values(graph, layer.cross_attention, rows)
+        keys_values.add_graph_outputs(graph, f"memory.{number}", layer.cross_attention.heads, "source")
 
 
 def add_decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
@@ -75,12 +75,12 @@ def add_decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> Non
         KeysValues.add_graph_inputs(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers
     ]
     pasts = _past_keys_values(graph, model.decoder)
-    own, bias = _new_positions_and_causal_mask(graph, ids, pasts[0])
-    places = PositionsAndMask(graph.add_node("Unsqueeze", own, graph.add_int_vector(0)), bias)
+    positions, bias = _new_positions_and_causal_mask(graph, ids, pasts[0])
+    positions_and_mask = PositionsAndMask(graph.add_node("Unsqueeze", positions, graph.add_int_vector(0)), bias)
     hidden_source = padding_bias(graph, mask)
-    rows = add_embedding(graph, model.target_embedding, ids, places.own)
+    rows = add_embedding(graph, model.target_embedding, ids, positions_and_mask.positions)
     for (number, layer), memory, past in zip(layers, memories, pasts, strict=True):
-        rows = _self_attention(graph, layer, number, rows, places, past)
+        rows = _self_attention(graph, layer, number, rows, positions_and_mask, past)
         rows = add_residual(
             graph,
             layer.around_cross_attention,
@@ -108,12 +108,12 @@ def add_decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> N
         graph.add_input(ATTENTION_MASK, "int64", "batch", "all"),
     )
     pasts = _past_keys_values(graph, model.layers)
-    queries, later = _new_positions_and_causal_mask(graph, ids, pasts[0])
+    queries, mask_bias = _new_positions_and_causal_mask(graph, ids, pasts[0])
     positions = graph.add_node("Gather", _positions_from_mask(graph, mask), queries, axis=1)
-    places = PositionsAndMask(positions, graph.add_node("Add", padding_bias(graph, mask), later))
+    positions_and_mask = PositionsAndMask(positions, graph.add_node("Add", padding_bias(graph, mask), mask_bias))
     rows = add_embedding(graph, model.embedding, ids, positions)
     for (number, layer), past in zip(_enumerate_layers(model.layers), pasts, strict=True):
-        rows = _self_attention(graph, layer, number, rows, places, past)
+        rows = _self_attention(graph, layer, number, rows, positions_and_mask, past)
         rows = _add_feed_forward(graph, layer, config, rows)
     _add_logits(graph, model, add_norm(graph, model.norm, rows))
 
@@ -132,8 +132,8 @@ def add_encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> N
     rows, mask = _add_encoder_stack(graph, model.embedding, model.encoder, model.encoder_norm, config)
     head = model.head
     if isinstance(head, SentenceHead):
-        pooled = POOLINGS[config.pooling](graph, rows, mask)
-        logits = add_linear(graph, model.output, graph.add_node("Tanh", add_linear(graph, head.inner, pooled)))
+        text_vectors = POOLINGS[config.pooling](graph, rows, mask)
+        logits = add_linear(graph, model.output, graph.add_node("Tanh", add_linear(graph, head.inner, text_vectors)))
         graph.add_output(LOGITS, logits, "batch", _num_output_classes(model))
         return
     if config.begin_token:
@@ -159,11 +159,11 @@ GRAPH_BUILDERS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], No
 
 def build_graphs(model: Any, config: ModelConfig) -> dict[str, Any]:
     """The graphs of a network as ModelProtos, by the names of their files. Raises RecipeError for one too large."""
-    names, found = parameter_names_by_id(model), {}
+    names, graphs = parameter_names_by_id(model), {}
     for name, write in GRAPH_BUILDERS[config.architecture].items():
         write(graph := Graph(name, names), model, config)
-        found[name] = graph.build_model_proto()
-    return found
+        graphs[name] = graph.build_model_proto()
+    return graphs
 
 
 def _add_encoder_stack(
@@ -174,14 +174,14 @@ def _add_encoder_stack(
     ids, mask = (graph.add_input(name, "int64", "batch", "source") for name in (INPUT_IDS, ATTENTION_MASK))
     if config.begin_token:
         ids, mask = _prepend_column(graph, BOS_ID, ids), _prepend_column(graph, 1, mask)
-    places = PositionsAndMask(_positions_from_mask(graph, mask), padding_bias(graph, mask))
-    rows = add_embedding(graph, table, ids, places.own)
+    positions_and_mask = PositionsAndMask(_positions_from_mask(graph, mask), padding_bias(graph, mask))
+    rows = add_embedding(graph, table, ids, positions_and_mask.positions)
     for _, layer in _enumerate_layers(layers):
         rows = add_residual(
             graph,
             layer.around_attention,
             rows,
-            lambda x, layer=layer: self_attention(graph, layer.attention, x, places)[0],  # type: ignore[misc]
+            lambda x, layer=layer: self_attention(graph, layer.attention, x, positions_and_mask)[0],  # type: ignore[misc]
         )
         rows = _add_feed_forward(graph, layer, config, rows)
     return add_norm(graph, final, rows), mask
@@ -199,9 +199,9 @@ def _self_attention(
     """Rows after the self-attention of a layer; adds the keys and values for the next step to the outputs."""
 
     def attend(x: str) -> str:
-        mixed, seen = self_attention(graph, layer.attention, x, positions_and_mask, past)
-        seen.add_graph_outputs(graph, f"present.{number}", layer.attention.heads, "present")
-        return mixed
+        output, keys_values = self_attention(graph, layer.attention, x, positions_and_mask, past)
+        keys_values.add_graph_outputs(graph, f"present.{number}", layer.attention.heads, "present")
+        return output
 
     return add_residual(graph, layer.around_attention, rows, attend)
 
@@ -232,18 +232,20 @@ def _past_keys_values(graph: Graph, layers: nn.ModuleList) -> list[KeysValues]:
 
 def _positions_from_mask(graph: Graph, mask: str) -> str:
     """The position of each token (B, S), counted from 0 without the padding."""
-    counted = graph.add_node("Sub", graph.add_node("CumSum", mask, graph.add_index_scalar(1)), graph.add_int_vector(1))
-    return graph.add_node("Max", counted, graph.add_int_vector(0))
+    positions = graph.add_node(
+        "Sub", graph.add_node("CumSum", mask, graph.add_index_scalar(1)), graph.add_int_vector(1)
+    )
+    return graph.add_node("Max", positions, graph.add_int_vector(0))
 
 
 def _new_positions_and_causal_mask(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
     """The place of each new row among past and new rows (T,), and the mask that hides later rows (T, S)."""
-    before = graph.add_node("Shape", past.key, start=2, end=3)
-    total = graph.add_node("Add", before, graph.add_node("Shape", ids, start=1, end=2))
+    past_length = graph.add_node("Shape", past.key, start=2, end=3)
+    total = graph.add_node("Add", past_length, graph.add_node("Shape", ids, start=1, end=2))
     rows = graph.add_node(
         "Range", graph.add_index_scalar(0), graph.add_node("Squeeze", total), graph.add_index_scalar(1)
     )
-    queries = graph.add_node("Slice", rows, before, total)
+    queries = graph.add_node("Slice", rows, past_length, total)
     return queries, causal_bias(graph, rows, queries)
 
 

@@ -7,24 +7,24 @@ from tfm.pipeline.model_io.onnx.graph import Graph
 
 
 def _mean_pooling(graph: Graph, rows: str, mask: str) -> str:
-    kept = _mask_column(graph, mask)
-    total = graph.add_node("ReduceSum", graph.add_node("Mul", rows, kept), graph.add_int_vector(1), keepdims=0)
-    return graph.add_node("Div", total, graph.add_node("ReduceSum", kept, graph.add_int_vector(1), keepdims=0))
+    column = _mask_column(graph, mask)
+    total = graph.add_node("ReduceSum", graph.add_node("Mul", rows, column), graph.add_int_vector(1), keepdims=0)
+    return graph.add_node("Div", total, graph.add_node("ReduceSum", column, graph.add_int_vector(1), keepdims=0))
 
 
 def _max_pooling(graph: Graph, rows: str, mask: str) -> str:
-    kept = _mask_column(graph, mask)
+    column = _mask_column(graph, mask)
     hidden = graph.add_node(
-        "Mul", graph.add_node("Sub", graph.add_float_constant(1.0), kept), graph.add_float_constant(MASK_BIAS)
+        "Mul", graph.add_node("Sub", graph.add_float_constant(1.0), column), graph.add_float_constant(MASK_BIAS)
     )
-    shown = graph.add_node("Add", graph.add_node("Mul", rows, kept), hidden)
-    return graph.add_node("ReduceMax", shown, axes=[1], keepdims=0)
+    masked_rows = graph.add_node("Add", graph.add_node("Mul", rows, column), hidden)
+    return graph.add_node("ReduceMax", masked_rows, axes=[1], keepdims=0)
 
 
 def _first_pooling(graph: Graph, rows: str, mask: str) -> str:
     """The row where the mask has its first 1."""
-    place = graph.add_node("ArgMax", mask, axis=1, keepdims=0)
-    first = graph.add_node("Unsqueeze", place, graph.add_int_vector(1))
+    index = graph.add_node("ArgMax", mask, axis=1, keepdims=0)
+    first = graph.add_node("Unsqueeze", index, graph.add_int_vector(1))
     return graph.add_node("GatherND", rows, first, batch_dims=1)
 
 

@@ -26,17 +26,17 @@ def write_int8(model: Any, file: Path) -> None:
 
     untie_weights(model)
     helper.set_model_props(model, PREPROCESSED_METADATA)
-    stored = {each.name for each in model.graph.initializer}
-    others = [
+    weight_names = {each.name for each in model.graph.initializer}
+    excluded_nodes = [
         node.name
         for node in model.graph.node
-        if node.op_type == GATHER_OP and (node.input[0] not in stored or POSITION_EMBEDDINGS in node.input[0])
+        if node.op_type == GATHER_OP and (node.input[0] not in weight_names or POSITION_EMBEDDINGS in node.input[0])
     ]
     quantize_dynamic(
         model,
         str(file),
         op_types_to_quantize=[MATMUL_OP, GATHER_OP],
-        nodes_to_exclude=others,
+        nodes_to_exclude=excluded_nodes,
         per_channel=True,
         reduce_range=True,
         weight_type=QuantType.QInt8,
@@ -45,8 +45,8 @@ def write_int8(model: Any, file: Path) -> None:
 
 def untie_weights(model: Any) -> None:
     """Give a table that is also a matrix of products a copy for these, transposed: each is rounded in its own way."""
-    stored = {each.name: each for each in model.graph.initializer}
-    for node in [each for each in model.graph.node if each.op_type == "Transpose" and each.input[0] in stored]:
-        matrix = np.ascontiguousarray(numpy_helper.to_array(stored[node.input[0]]).T)
+    weights_by_name = {each.name: each for each in model.graph.initializer}
+    for node in [each for each in model.graph.node if each.op_type == "Transpose" and each.input[0] in weights_by_name]:
+        matrix = np.ascontiguousarray(numpy_helper.to_array(weights_by_name[node.input[0]]).T)
         model.graph.initializer.append(numpy_helper.from_array(matrix, node.output[0]))
         model.graph.node.remove(node)

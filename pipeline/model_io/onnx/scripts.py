@@ -178,20 +178,20 @@ PROMPTED_SOURCES_EXPRESSION, SOURCES_EXPRESSION = "[source + [BEGIN] for source 
 
 def choose_script_name_and_text(config: ModelConfig) -> tuple[str, str] | None:
     """The name of the script for a model, and its text; None if a model only reads, as masked language models do."""
-    can = TASK_SPECS[config.task]
-    if can.translates and config.architecture == "transformer":
+    abilities = TASK_SPECS[config.task]
+    if abilities.translates and config.architecture == "transformer":
         parts = CACHE_SCRIPT + ENCODER_DECODER_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", SOURCES_EXPRESSION)
         return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
-    if can.translates:
+    if abilities.translates:
         parts = CACHE_SCRIPT + DECODER_ONLY_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", PROMPTED_SOURCES_EXPRESSION)
         return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
-    if can.continues_text:
+    if abilities.continues_text:
         return "generate.py", _assemble_script(
             "Go on with a prompt: always the likeliest piece.", CACHE_SCRIPT + DECODER_ONLY_SCRIPT + GENERATE_SCRIPT
         )
-    if can.labels == "label":
+    if abilities.labels == "label":
         return "label.py", _assemble_script("Give each line of stdin its label.", LABELS_SCRIPT + CLASSIFY_TEXTS_SCRIPT)
-    if can.labels == "tags":
+    if abilities.labels == "tags":
         return "label.py", _assemble_script(
             "Give each word of each line of stdin its tag.", LABELS_SCRIPT + TAG_WORDS_SCRIPT
         )

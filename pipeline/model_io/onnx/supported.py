@@ -31,12 +31,12 @@ def unsupported_reason(config: ModelConfig) -> str | None:
     """The first part of a model that is not written, as a recipe has it; None if all are."""
     if config.architecture not in EXPORTABLE_TASKS:
         return f'model.architecture = "{config.architecture}"'
-    of_kind = {
+    model_values = {
         "architecture": ANY_VALUE,
         "task": select_tasks(EXPORTABLE_TASKS[config.architecture]),
         **dict.fromkeys(("encoder", "decoder"), ANY_VALUE),
     }
-    if (key := first_unsupported_key(config, {**IGNORED_KEYS, **SUPPORTED_VALUES, **of_kind})) is not None:
+    if (key := first_unsupported_key(config, {**IGNORED_KEYS, **SUPPORTED_VALUES, **model_values})) is not None:
         return f"model.{key}"
     for name in ("encoder", "decoder"):
         if (key := first_unsupported_key(getattr(config, name), SUPPORTED_STACK_VALUES)) is not None:

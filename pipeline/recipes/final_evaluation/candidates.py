@@ -63,8 +63,8 @@ class ValidationSelection:
     @property
     def description(self) -> str:
         seeds = f", the mean of {len(self.runs)} seeds" if len(self.runs) > 1 else ""
-        of = f", the best of {self.count} {'recipes' if seeds else 'runs'}" if self.count > 1 else ""
-        return f"{metric_label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{seeds}{of}"
+        rivals = f", the best of {self.count} {'recipes' if seeds else 'runs'}" if self.count > 1 else ""
+        return f"{metric_label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{seeds}{rivals}"
 
 
 def read_candidate(folder: Path) -> CandidateRun:
@@ -79,10 +79,10 @@ def read_candidate(folder: Path) -> CandidateRun:
     task = trained_task(model)
     decoding = None
     if TASK_SPECS[task].gives_hypotheses:
-        made = open_artifact(run.translations, "translate")
-        check_same_inputs(made, model=model)
-        check_same_inputs(scores, **{evaluate.translations_input_name("valid"): made})
-        decoding = decoding_without_defaults(made.config["decoding"])
+        translations = open_artifact(run.translations, "translate")
+        check_same_inputs(translations, model=model)
+        check_same_inputs(scores, **{evaluate.translations_input_name("valid"): translations})
+        decoding = decoding_without_defaults(translations.config["decoding"])
     evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
     validation = read_artifact(run.scores, _validation_scores, must_match=scores.as_input())
     return CandidateRun(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
@@ -92,8 +92,8 @@ def decoding_without_defaults(settings: object) -> DecodingConfig:
     """The [decoding] of a manifest, in which defaults are written out, with those alone set that are none: a model that
     labels takes no others.
     """
-    found = DecodingConfig.model_validate_json(json.dumps(settings))
-    return DecodingConfig.model_validate(found.model_dump(exclude_defaults=True))
+    decoding = DecodingConfig.model_validate_json(json.dumps(settings))
+    return DecodingConfig.model_validate(decoding.model_dump(exclude_defaults=True))
 
 
 def read_candidates(folders: Sequence[Path]) -> list[CandidateRun]:
@@ -102,11 +102,13 @@ def read_candidates(folders: Sequence[Path]) -> list[CandidateRun]:
     Raises DataError if a model has no scores of its validation split.
     """
     candidates = [read_candidate(folder) for folder in folders]
-    by_name = {str(each.folder): each for each in candidates}
-    for row in group_by_seed([read_run(each.folder, name, VALIDATION_TEST_NAME) for name, each in by_name.items()]):
+    candidates_by_name = {str(each.folder): each for each in candidates}
+    for row in group_by_seed(
+        [read_run(each.folder, name, VALIDATION_TEST_NAME) for name, each in candidates_by_name.items()]
+    ):
         if len(row.runs) > 1:
-            by_name |= {run.name: replace(by_name[run.name], recipe=row.name) for run in row.runs}
-    return list(by_name.values())
+            candidates_by_name |= {run.name: replace(candidates_by_name[run.name], recipe=row.name) for run in row.runs}
+    return list(candidates_by_name.values())
 
 
 def choose_run(candidates: Sequence[CandidateRun], figure: str | None = None) -> ValidationSelection:
@@ -128,56 +130,62 @@ def choose_run(candidates: Sequence[CandidateRun], figure: str | None = None) ->
         groups = group_seeds(candidates)
         means = [fmean(each.validation.scores[name].score for each in group) for group in groups]
         best = (min if lower_is_better(name, signature) else max)(means)
-        chosen = groups[means.index(best)]
-        signature = chosen[0].validation.scores[name].signature
-        return ValidationSelection(chosen, name, Score(best, signature), len(groups))
+        runs = groups[means.index(best)]
+        signature = runs[0].validation.scores[name].signature
+        return ValidationSelection(runs, name, Score(best, signature), len(groups))
     raise RecipeError(f"validation cannot choose: {problems[0]}")
 
 
 def group_seeds(candidates: Sequence[CandidateRun]) -> list[tuple[CandidateRun, ...]]:
     """The candidates of each recipe, in the order of the first of them."""
-    found: dict[str, tuple[CandidateRun, ...]] = {}
-    for each in candidates:
-        name = each.recipe or str(each.folder)
-        found[name] = (*found.get(name, ()), each)
-    return list(found.values())
+    groups: dict[str, tuple[CandidateRun, ...]] = {}
+    for candidate in candidates:
+        name = candidate.recipe or str(candidate.folder)
+        groups[name] = (*groups.get(name, ()), candidate)
+    return list(groups.values())
 
 
 def comparability_problem(figure: str, candidates: Sequence[CandidateRun]) -> str | None:
     """Why a figure of validation does not compare over all candidates; None if it does."""
     first = candidates[0]
-    for each in candidates:
-        if figure not in each.validation.scores:
-            return f"{each.folder} has no {figure} of its validation split; it has {', '.join(each.validation.scores)}"
-        mine, theirs = (comparable_parts(figure, one.validation.scores[figure].signature) for one in (each, first))
-        if not ledger.are_same_texts(each.validation.texts, first.validation.texts):
-            return f"{first.folder} and {each.folder} have other validation texts"
-        if mine != theirs:
-            return f"{figure} of {first.folder} is {'|'.join(theirs)}, that of {each.folder} is {'|'.join(mine)}"
+    for run in candidates:
+        if figure not in run.validation.scores:
+            return f"{run.folder} has no {figure} of its validation split; it has {', '.join(run.validation.scores)}"
+        definition, first_definition = (
+            comparable_parts(figure, one.validation.scores[figure].signature) for one in (run, first)
+        )
+        if not ledger.are_same_texts(run.validation.texts, first.validation.texts):
+            return f"{first.folder} and {run.folder} have other validation texts"
+        if definition != first_definition:
+            return (
+                f"{figure} of {first.folder} is {'|'.join(first_definition)}, "
+                f"that of {run.folder} is {'|'.join(definition)}"
+            )
     return None
 
 
 def _validation_scores(manifest: Manifest) -> Evaluation:
-    shown = manifest.path / "scores.json"
-    with raise_scores_file_errors(shown, again="score again"):
+    displayed_path = manifest.path / "scores.json"
+    with raise_scores_file_errors(displayed_path, again="score again"):
         return average_directions(
-            evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=shown))
+            evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=displayed_path))
         )
 
 
 def average_directions(evaluations: Sequence[Evaluation]) -> Evaluation:
     """The evaluation of a validation split; of several directions its scores are the means over them, where each
     direction has one, beside those that have no mean."""
-    whole, *parts = evaluations
+    evaluation, *parts = evaluations
     if not parts:
-        return whole
-    named = {"-".join(each.direction): each for each in parts if each.direction is not None}
-    shared = [metric for metric in whole.scores if all(metric in each.scores for each in parts)]
+        return evaluation
+    parts_by_direction = {"-".join(each.direction): each for each in parts if each.direction is not None}
+    common_metrics = [metric for metric in evaluation.scores if all(metric in each.scores for each in parts)]
     means = {
-        metric: mean_of_directions({name: each.scores[metric] for name, each in named.items()})
-        for metric in shared
+        metric: mean_of_directions({name: each.scores[metric] for name, each in parts_by_direction.items()})
+        for metric in common_metrics
         if metric not in LIKELIHOOD_METRICS
     }
     return replace(
-        whole, scores={name: each for name, each in whole.scores.items() if name in LIKELIHOOD_METRICS} | means
+        evaluation,
+        scores={name: each for name, each in evaluation.scores.items() if name in LIKELIHOOD_METRICS} | means,
     )

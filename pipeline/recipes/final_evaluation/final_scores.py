@@ -66,22 +66,24 @@ def score_tests_once(
     choice = choose_run(read_candidates(distinct_runs(folders)), figure)
     reason = reason or choice.description
     reporter.line(f"{choice.name}: chosen by {reason}")
-    for each in choice.runs:
-        check_commands_allowed(each.scores, each.evaluation, named_evaluation, allow=allow_external, reporter=reporter)
-    chosen, several = f"{ledger.FINAL_EVALUATION}: {reason}", [each.folder for each in choice.runs]
+    for run in choice.runs:
+        check_commands_allowed(run.scores, run.evaluation, named_evaluation, allow=allow_external, reporter=reporter)
+    chosen, seed_folders = f"{ledger.FINAL_EVALUATION}: {reason}", [each.folder for each in choice.runs]
     if not all(is_already_evaluated(each, RunPaths(each.folder)) for each in choice.runs):
-        # what a scoring of these seeds has entered before it was stopped is no use of the tests before
-        own = joint_fingerprint(several) if len(several) > 1 else None
-        check_tests_unused(RunPaths(several[0]), again=again, fingerprint=own)
-        if len(several) > 1:
+        # the entry of a scoring of these seeds that was stopped is no earlier use of the tests
+        joint_model = joint_fingerprint(seed_folders) if len(seed_folders) > 1 else None
+        check_tests_unused(RunPaths(seed_folders[0]), again=again, fingerprint=joint_model)
+        if len(seed_folders) > 1:
             settings = [each and each.model_dump(mode="json") for each in (choice.run.decoding, choice.run.evaluation)]
-            record_joint_test_use(several, settings, chosen, reporter)
-    about: dict[str, Any] = {"command": command, "reporter": reporter, "device": device}
+            record_joint_test_use(seed_folders, settings, chosen, reporter)
+    options: dict[str, Any] = {"command": command, "reporter": reporter, "device": device}
     contents = {
-        each.folder.name: _score_tests(each, chosen=chosen if len(several) == 1 else None, **about)
-        for each in choice.runs
+        run.folder.name: _score_tests(run, chosen=chosen if len(seed_folders) == 1 else None, **options)
+        for run in choice.runs
     }
-    return show_seed_scores(choice.name, contents, reporter) if len(several) > 1 else contents[several[0].name]
+    return (
+        show_seed_scores(choice.name, contents, reporter) if len(seed_folders) > 1 else contents[seed_folders[0].name]
+    )
 
 
 def _score_tests(candidate: CandidateRun, chosen: str | None, **stage_arguments: Any) -> dict[str, Any]:
@@ -115,18 +117,18 @@ def run_validation(recipe: Recipe, *, command: Sequence[str], reporter: Reporter
     return run_folder(recipe)
 
 
-def is_already_evaluated(chosen: CandidateRun, run: RunPaths) -> bool:
+def is_already_evaluated(candidate: CandidateRun, run: RunPaths) -> bool:
     """Return whether the scores of the tests are there, made from just this model with these settings."""
     try:
-        if chosen.decoding is not None:
+        if candidate.decoding is not None:
             plan = translate.plan_test_translation(
-                run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed
+                run.model, run.dataset, candidate.decoding, run.translations, seed=candidate.seed
             )
             if stale_reason(plan) is not None:
                 return False
-        translations = None if chosen.decoding is None else run.translations
+        translations = None if candidate.decoding is None else run.translations
         texts = run.model, run.dataset, translations
-        return stale_reason(evaluate.plan_scores(*texts, chosen.evaluation, run.scores, seed=chosen.seed)) is None
+        return stale_reason(evaluate.plan_scores(*texts, candidate.evaluation, run.scores, seed=candidate.seed)) is None
     except DataError:
         return False  # of another model, or damaged: it has to be made
 
@@ -139,16 +141,16 @@ def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = 
         again: whether it may be scored again.
         fingerprint: the fingerprint of the models together, whose look may have been entered before they were stopped.
     """
-    looker = ledger.read_evaluated_model(run.model, "", ledger.FINAL_EVALUATION)
-    entries = [] if looker is None else ledger.read_ledger(looker.root)
+    evaluated_model = ledger.read_evaluated_model(run.model, "", ledger.FINAL_EVALUATION)
+    entries = [] if evaluated_model is None else ledger.read_ledger(evaluated_model.root)
     for name, texts in test_fingerprints(run).items():
-        looked = (
+        final_entries = (
             each for each in ledger.select_entries(entries, texts) if each.chosen.startswith(ledger.FINAL_EVALUATION)
         )
-        before = [each for each in looked if each.model != fingerprint]
-        if before and not again:
-            times = "once" if len(before) == 1 else f"{len(before)} times"
+        uses = [each for each in final_entries if each.model != fingerprint]
+        if uses and not again:
+            times = "once" if len(uses) == 1 else f"{len(uses)} times"
             raise RecipeError(
-                f"{name} was already scored {times} with --final (last: run {before[-1].run}, {before[-1].when[:10]}). "
+                f"{name} was already scored {times} with --final (last: run {uses[-1].run}, {uses[-1].when[:10]}). "
                 "A test set should be used only once;\nadd --again to score it anyway"
             )

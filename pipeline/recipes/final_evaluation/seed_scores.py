@@ -35,28 +35,30 @@ def record_joint_test_use(folders: Sequence[Path], settings: Any, chosen: str, r
         reporter: shows how often each test set was looked at.
     """
     first, model = RunPaths(folders[0]), joint_fingerprint(folders)
-    looker = ledger.read_evaluated_model(first.model, model, chosen)
-    if looker is None:
+    evaluated_model = ledger.read_evaluated_model(first.model, model, chosen)
+    if evaluated_model is None:
         return
-    seen = sha256_of_json([model, to_jsonable(settings)])
+    digest = sha256_of_json([model, to_jsonable(settings)])
     names = ledger.RUN_SEPARATOR.join(each.resolve().name for each in folders)
-    new = [
-        ledger.LedgerEntry(texts, name, model, names, chosen, seen=seen)
+    new_entries = [
+        ledger.LedgerEntry(texts, name, model, names, chosen, seen=digest)
         for name, texts in test_fingerprints(first).items()
     ]
-    before = ledger.read_ledger(looker.root)
-    known = {(each.texts, each.model, each.seen) for each in before}
+    entries = ledger.read_ledger(evaluated_model.root)
+    recorded_uses = {(each.texts, each.model, each.seen) for each in entries}
     ledger.append_entries(
-        looker.root, [each for each in new if (each.texts, each.model, each.seen) not in known], reporter
+        evaluated_model.root,
+        [each for each in new_entries if (each.texts, each.model, each.seen) not in recorded_uses],
+        reporter,
     )
-    for each in new:
-        words = ledger.describe_test_uses(ledger.select_entries([*before, each], each.texts))
-        reporter.line(f"{each.test}: this test set was scored {words}")
+    for entry in new_entries:
+        words = ledger.describe_test_uses(ledger.select_entries([*entries, entry], entry.texts))
+        reporter.line(f"{entry.test}: this test set was scored {words}")
 
 
 def test_fingerprints(run: RunPaths) -> dict[str, str]:
     """The fingerprint of each test set of a run's dataset, by name."""
-    tests = read_artifact(run.dataset, lambda made: load_dataset(made.folder), "preprocess").tests
+    tests = read_artifact(run.dataset, lambda manifest: load_dataset(manifest.folder), "preprocess").tests
     return {name: ledger.split_fingerprint(split) for name, split in tests.items()}
 
 
@@ -71,31 +73,31 @@ def show_seed_scores(name: str, contents: Mapping[str, Mapping[str, Any]], repor
     Returns:
         The figures by test set and metric, and all contents.
     """
-    found: dict[str, Any] = {}
+    figures_by_test: dict[str, Any] = {}
     for evaluations in zip(*(evaluations_from_json(each) for each in contents.values()), strict=True):
         figures = _summarize_seeds(evaluations)
-        found[evaluations[0].name] = figures
+        figures_by_test[evaluations[0].name] = figures
         rows = [
             (
-                metric_label(metric, each["signature"]),
-                f"{each['mean']:.4g} ± {each['deviation']:.2g}",
-                *(f"{value:.4g}" for value in each["values"]),
+                metric_label(metric, summary["signature"]),
+                f"{summary['mean']:.4g} ± {summary['deviation']:.2g}",
+                *(f"{value:.4g}" for value in summary["values"]),
             )
-            for metric, each in figures.items()
+            for metric, summary in figures.items()
         ]
         title = f"{name}, {evaluations[0].name}: mean ± standard deviation of {format_count(len(contents), 'seed')}"
         reporter.table(title, ["metric", "score", *contents], rows)
-    return {"name": name, "tests": found, "runs": dict(contents)}
+    return {"name": name, "tests": figures_by_test, "runs": dict(contents)}
 
 
 def _summarize_seeds(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Any]]:
     """Mean, deviation and values of each score that all seeds have, finite and by one definition."""
-    found = {}
+    summaries = {}
     for metric in evaluations[0].scores:
         scores = [each.scores[metric] for each in evaluations if metric in each.scores]
         values = [each.score for each in scores]
         definitions = {comparable_parts(metric, each.signature) for each in scores}
         if len(scores) == len(evaluations) and len(definitions) == 1 and all(map(math.isfinite, values)):
             summary = {"mean": fmean(values), "deviation": stdev(values), "values": values}
-            found[metric] = {**summary, "signature": scores[0].signature}
-    return found
+            summaries[metric] = {**summary, "signature": scores[0].signature}
+    return summaries

@@ -28,18 +28,19 @@ def check_unused_keys(recipe: Any, origins: Origins, rules: Iterable[UnusedKeysR
     problems: dict[str, str] = {}
     for key, row in find_unused_keys(recipe, rules):
         if not _is_made_idle_by_later_layer(key, row, origins):
-            decided = " and ".join(
-                f"{each} = {format_value(_plain_value(get_value(recipe, each)))}" for each in row.conditions
+            cause = " and ".join(
+                f"{condition} = {format_value(_plain_value(get_value(recipe, condition)))}"
+                for condition in row.conditions
             )
-            problems.setdefault(key, f"has no effect with {decided}: {row.reason}")
-    for key, why in _unused_corpus_keys(recipe):
-        problems.setdefault(key, f"has no effect: {why}")
+            problems.setdefault(key, f"has no effect with {cause}: {row.reason}")
+    for key, reason in _unused_corpus_keys(recipe):
+        problems.setdefault(key, f"has no effect: {reason}")
     for key, text in problems.items():
-        place = describe_origin(tuple(key.split(".")), origins)
-        others = [each for each in problems if each != key]
-        more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
+        origin = describe_origin(tuple(key.split(".")), origins)
+        other_keys = [each for each in problems if each != key]
+        note = f"\n(and {', '.join(other_keys[:5])}{', ...' if other_keys[5:] else ''})" if other_keys else ""
         raise RecipeError(
-            f"{place}: {key} = {format_value(_plain_value(get_value(recipe, key)))} {text}. Remove it{more}"
+            f"{origin}: {key} = {format_value(_plain_value(get_value(recipe, key)))} {text}. Remove it{note}"
         )
 
 
@@ -69,11 +70,11 @@ def find_unused_keys(recipe: Any, rules: Iterable[UnusedKeysRule]) -> Iterator[t
 
 def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
     """The leaf keys at a dotted key, or below it, whose values are not the defaults."""
-    above, _, name = key.rpartition(".")
-    holder, value = get_value(recipe, above) if above else recipe, get_value(recipe, key)
+    holder_key, _, name = key.rpartition(".")
+    holder, value = get_value(recipe, holder_key) if holder_key else recipe, get_value(recipe, key)
     if isinstance(value, BaseModel):
-        for below in type(value).model_fields:
-            yield from _non_default_keys(recipe, f"{key}.{below}")
+        for field in type(value).model_fields:
+            yield from _non_default_keys(recipe, f"{key}.{field}")
     elif isinstance(holder, BaseModel) and value != type(holder).model_fields[name].get_default(
         call_default_factory=True
     ):
@@ -88,7 +89,10 @@ def _is_made_idle_by_later_layer(key: str, rule: UnusedKeysRule, origins: Origin
 
 def _origin_priority(key: Key, origins: Origins) -> float:
     """The latest layer in which something of a key was said; before all others where it is a default."""
-    return max((each.layer for said, each in origins.items() if said[: len(key)] == key[: len(said)]), default=-1e9)
+    return max(
+        (each.layer for origin_key, each in origins.items() if origin_key[: len(key)] == key[: len(origin_key)]),
+        default=-1e9,
+    )
 
 
 def _unused_corpus_keys(recipe: Any) -> Iterator[tuple[str, str]]:

@@ -15,8 +15,8 @@ from tfm.tokenizer.config import LEARNING_KEYS
 
 def _reads_local_data(corpus: CorpusConfig) -> bool:
     """Whether a corpus is of files that are here already, or generated."""
-    places = [corpus.path, corpus.source, corpus.target, *(corpus.references or ())]
-    return corpus.format != "huggingface" and not any(isinstance(place, str) and is_url(place) for place in places)
+    paths = [corpus.path, corpus.source, corpus.target, *(corpus.references or ())]
+    return corpus.format != "huggingface" and not any(isinstance(path, str) and is_url(path) for path in paths)
 
 
 TEXT_RULES = (
@@ -53,9 +53,9 @@ TEXT_RULES = (
         "the source's pieces are those of source_from, the target's are of target_kind",
     ),
     *(
-        UnusedKeysRule({**source, f"tokenizer.target_{name}": is_none_of(None)}, (f"tokenizer.{name}",), why)
+        UnusedKeysRule({**source, f"tokenizer.target_{name}": is_none_of(None)}, (f"tokenizer.{name}",), reason)
         for name in ("normalization", "lowercase")
-        for source, why in (
+        for source, reason in (
             ({f"tokenizer.source_{name}": is_none_of(None)}, "source and target have their own"),
             ({"tokenizer.source_from": is_none_of(None)}, "the source has that of source_from, the target its own"),
             ({"tokenizer.file": is_none_of(None)}, "the source has that of file, the target its own"),

@@ -35,43 +35,43 @@ def stale_artifact_problem(recipe: Recipe, folder: Path, maker: str) -> str | No
     if maker not in VALUES_BY_MAKER:
         return None
     try:
-        made = open_artifact(folder, maker)
+        manifest = open_artifact(folder, maker)
     except DataError:  # the stage itself says so
         return None
-    old, new = VALUES_BY_MAKER[maker](made, recipe)
-    for key, (before, now) in find_differences(to_jsonable(old), to_jsonable(new)).items():
+    old, new = VALUES_BY_MAKER[maker](manifest, recipe)
+    for key, (old_value, new_value) in find_differences(to_jsonable(old), to_jsonable(new)).items():
         return (
-            f"{folder} was made with {key} = {before!r:.60}: the recipe's {now!r:.60} has no effect on it; "
+            f"{folder} was made with {key} = {old_value!r:.60}: the recipe's {new_value!r:.60} has no effect on it; "
             f"run `tfm {maker}` with the same recipe first"
         )
     return None
 
 
-def _tokenizer_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
+def _tokenizer_values(manifest: Manifest, recipe: Recipe) -> tuple[Values, Values]:
     config = recipe.tokenizer
-    old, new = made.config.get("tokenizer"), config.model_dump(mode="json", exclude=config.keys_without_effect)
+    old, new = manifest.config.get("tokenizer"), config.model_dump(mode="json", exclude=config.keys_without_effect)
     if not isinstance(old, dict):
         return {}, {}
     old, new = _fill_defaults(old, new, type(config))
     return {"tokenizer": old}, {"tokenizer": new}
 
 
-def _dataset_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
-    data = made.config.get("data")
+def _dataset_values(manifest: Manifest, recipe: Recipe) -> tuple[Values, Values]:
+    data = manifest.config.get("data")
     if not isinstance(data, dict):
         return {}, {}
     old = {key: data[key] for key in DATASET_KEYS if key in data}
     new = drop_unset_keys(recipe.data.model_dump(mode="json", include=set(old)))
-    tests = {"tests": made.config.get("tests")} if recipe.data.tests else {}
+    tests = {"tests": manifest.config.get("tests")} if recipe.data.tests else {}
     return {"data": old | tests}, {"data": new | ({"tests": [*recipe.data.tests]} if tests else {})}
 
 
-def _model_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
+def _model_values(manifest: Manifest, recipe: Recipe) -> tuple[Values, Values]:
     """The parts of a training; without [model] where it starts from another model, which has the settings of that."""
     parts = ("training",) if recipe.training.init_from is not None else ("model", "training")
-    old: dict[str, Any] = {"seed": made.seed}
+    old: dict[str, Any] = {"seed": manifest.seed}
     new: dict[str, Any] = {"seed": recipe.seed}
-    settings = model_and_training_settings(made)
+    settings = model_and_training_settings(manifest)
     for part in parts:
         values = settings.get(part)
         if isinstance(values, dict):
@@ -80,9 +80,9 @@ def _model_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
     return old, new
 
 
-def _translation_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
+def _translation_values(manifest: Manifest, recipe: Recipe) -> tuple[Values, Values]:
     """The keys of decoding, without those that change no text, and without the place of a shortlist."""
-    old = made.config.get("decoding")
+    old = manifest.config.get("decoding")
     if not isinstance(old, dict):
         return {}, {}
     old, new = _fill_defaults(old, recipe.decoding.as_json(), type(recipe.decoding))

@@ -40,9 +40,9 @@ class AnswerCache:
         size = ENTRY_OVERHEAD_CHARS + len(query.text) + sum(len(text) for text, *_ in answer)
         if size > self._max_chars or self._max_answers == 0:
             return
-        _, before = self._answers.pop(query, (None, 0))
+        _, previous_size = self._answers.pop(query, (None, 0))
         self._answers[query] = answer, size
-        self._chars += size - before
+        self._chars += size - previous_size
         while len(self._answers) > self._max_answers or self._chars > self._max_chars:
-            _, (_, gone) = self._answers.popitem(last=False)
-            self._chars -= gone
+            _, (_, removed_size) = self._answers.popitem(last=False)
+            self._chars -= removed_size

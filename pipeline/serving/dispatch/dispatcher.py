@@ -105,11 +105,11 @@ class Dispatcher:
     async def wait_until_loaded(self, key: str) -> str | None:
         """Wait until a version is loaded somewhere; return the reason where no process can load it."""
         while True:
-            found = [slot.loaded.get(key, "") for slot in self._slots]
-            if None in found:
+            reasons = [slot.loaded.get(key, "") for slot in self._slots]
+            if None in reasons:
                 return None
-            if all(found):
-                return found[0]
+            if all(reasons):
+                return reasons[0]
             await self._changed.wait()
 
     def unload_when_unused(self, key: str) -> None:
@@ -202,8 +202,8 @@ class Dispatcher:
             batches.setdefault(self._slots.index(slot), []).append(pending)
             self._groups.append(group)
         self._groups.extend(unsent_groups)
-        for place, pending_queries in batches.items():
-            self._slots[place].send(QueryBatch(tuple((each.number, each.query) for each in pending_queries)))
+        for index, pending_queries in batches.items():
+            self._slots[index].send(QueryBatch(tuple((each.number, each.query) for each in pending_queries)))
 
     def _cancel_queries(self, pending_queries: Sequence[PendingQuery]) -> None:
         """Forget pending_queries, and free the slots of those that are not done."""
@@ -258,11 +258,11 @@ class Dispatcher:
 
         self._call_later(SECONDS_TO_LOAD_AGAIN, load)
 
-    def _call_later(self, seconds: float, do: Callable[[], None]) -> None:
+    def _call_later(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something after so long, unless the queue is closed before."""
         loop = asyncio.get_running_loop()
         self._timers = {timer for timer in self._timers if timer.when() > loop.time()}
-        self._timers.add(loop.call_later(seconds, do))
+        self._timers.add(loop.call_later(seconds, action))
 
     def _deliver_answer(self, slot: WorkerSlot, reply: Answer) -> None:
         pending = slot.sent_queries.pop(reply.number, None)
@@ -286,12 +286,12 @@ class Dispatcher:
     def _replace_lost_worker(self, slot: WorkerSlot) -> None:
         """A process has ended: ask what it had again, and start another."""
         slot.process, slot.loaded = None, {}
-        lost, slot.sent_queries = list(slot.sent_queries.values()), {}
-        for pending in lost:
+        pending_queries, slot.sent_queries = list(slot.sent_queries.values()), {}
+        for pending in pending_queries:
             pending.worker, pending.attempts = None, pending.attempts + 1
             if pending.attempts >= MAX_ATTEMPTS or pending.parts is not None:
                 pending.fail(WorkerFailure("a decoding process died on this request: send it again"))
-        self._groups.extendleft(deque([pending]) for pending in lost if not pending.answer.done())
+        self._groups.extendleft(deque([pending]) for pending in pending_queries if not pending.answer.done())
         self.num_restarts += 1
         if not self._is_closed:
             self._warn("a decoding process has died, and is started again")

@@ -53,7 +53,7 @@ class WorkerSlot:
 
 def least_busy_slot(slots: Sequence[WorkerSlot], key: str) -> WorkerSlot | None:
     """The process that has a model and the least to do; None if all are full, or none has it yet."""
-    told = [slot for slot in slots if key in slot.loaded]
-    able = [slot for slot in told if slot.loaded[key] is None] or told
-    ready = [slot for slot in able if len(slot.sent_queries) < MAX_QUERIES_PER_WORKER]
-    return min(ready, key=lambda slot: len(slot.sent_queries), default=None)
+    slots_with_model = [slot for slot in slots if key in slot.loaded]
+    candidates = [slot for slot in slots_with_model if slot.loaded[key] is None] or slots_with_model
+    slots_with_room = [slot for slot in candidates if len(slot.sent_queries) < MAX_QUERIES_PER_WORKER]
+    return min(slots_with_room, key=lambda slot: len(slot.sent_queries), default=None)

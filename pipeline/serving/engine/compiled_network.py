@@ -77,11 +77,11 @@ class CompiledNetwork:
             return
         source = [*ids[: self.compiled.max_length - 1], EOS_ID]
         candidates = self.model.candidates(source)
-        for found in search_in_steps(self.compiled, source, DecodingConfig(beam=query.beam), candidates):
-            if found is None:
+        for hypotheses in search_in_steps(self.compiled, source, DecodingConfig(beam=query.beam), candidates):
+            if hypotheses is None:
                 yield None
             else:
-                (best,) = found
+                (best,) = hypotheses
                 text = join_to_one_line(self.model.target_tokenizer.decode_batch([list(best.ids)])[0])
                 yield [(text, best.score, best.log_prob, best.num_tokens)]
 

@@ -85,5 +85,5 @@ def load_light_network(
         reader = load_small_language_model(version.folder, None)
         return None if reader is None else NumpyLanguageModel(version, reader)
     config = DecodingConfig() if abilities.labels is not None else DecodingConfig(beam=5)
-    small = load_small_version(version, config) if abilities.gives_hypotheses else None
-    return None if small is None else NumpyNetwork(version, small)
+    network = load_small_version(version, config) if abilities.gives_hypotheses else None
+    return None if network is None else NumpyNetwork(version, network)

@@ -72,9 +72,11 @@ class TorchNetwork:
             raise DataError("was published anew while it was loaded", file=version.folder)
         loaded.model.eval()
         shortlist = None
-        if (known := version.shortlist) is not None:
+        if (shortlist_version := version.shortlist) is not None:
             tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
-            shortlist = read_shortlist(known.folder, *tokenizers, must_match=Input.from_value(known.fingerprint))
+            shortlist = read_shortlist(
+                shortlist_version.folder, *tokenizers, must_match=Input.from_value(shortlist_version.fingerprint)
+            )
         with torch.inference_mode():  # compiled loops are used where nothing asks for gradients
             stepper, read = fuse_if_supported(loaded.model), make_source_encoder(loaded.model)
             joins = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
@@ -132,8 +134,8 @@ class TorchNetwork:
 def _search_greedily(loaded: LoadedModel, source: list[int], shortlist: Shortlist | None) -> Hypothesis:
     """The likeliest hypothesis of a source, by the loop for one sentence where there is one for the model."""
     rules = LogitsProcessor.from_config([len(source)], GREEDY_DECODING, loaded.model.max_length)
-    found = fused_greedy_search(loaded.model, [source], rules, lambda _: None, shortlist)
-    return (found or decode(loaded.model, [source[:-1]], GREEDY_DECODING, shortlist=shortlist))[0][0]
+    hypotheses = fused_greedy_search(loaded.model, [source], rules, lambda _: None, shortlist)
+    return (hypotheses or decode(loaded.model, [source[:-1]], GREEDY_DECODING, shortlist=shortlist))[0][0]
 
 
 def _search(loaded: LoadedModel, query: Query, shortlist: Shortlist | None) -> list[Translation]:
@@ -141,8 +143,8 @@ def _search(loaded: LoadedModel, query: Query, shortlist: Shortlist | None) -> l
     replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
     config = DecodingConfig(beam=query.beam, n_best=query.n_best, batch_sentences=1, replace_unknown=replaces)
     forced = ["\t".join(query.forced)] if query.forced else None
-    given: dict[str, Any] = {"reporter": NullReporter(), "forced": forced, "shortlist": shortlist}
-    return next(iter(translate_lines(loaded, [query.text], config, **given)))
+    options: dict[str, Any] = {"reporter": NullReporter(), "forced": forced, "shortlist": shortlist}
+    return next(iter(translate_lines(loaded, [query.text], config, **options)))
 
 
 def _describe_image(loaded: LoadedModel, query: Query) -> list[Translation]:

@@ -121,15 +121,17 @@ class Scheduler:
     def _step_search(self, group: tuple[str, int], search: "ContinuousBeamSearch") -> list[Reply]:
         """A step of a search. If it fails, all its sentences do."""
         try:
-            finished = search.step()
+            answers = search.step()
         except Exception as error:
-            failed = [number for number, (own, _) in self._sentences.items() if own == group]
+            failed_numbers = [
+                number for number, (sentence_group, _) in self._sentences.items() if sentence_group == group
+            ]
             del self._searches[group]
-            for number in failed:
+            for number in failed_numbers:
                 del self._sentences[number]
-            return [_make_fault_answer(number, error) for number in failed]
+            return [_make_fault_answer(number, error) for number in failed_numbers]
         replies: list[Reply] = []
-        for key, hypothesis in finished:
+        for key, hypothesis in answers:
             assert isinstance(key, int)
             _, sentence = self._sentences.pop(key)
             if isinstance(hypothesis, DataError):

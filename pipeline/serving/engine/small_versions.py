@@ -20,9 +20,9 @@ def load_small_version(version: ModelVersion, config: DecodingConfig) -> NumpyMo
     Raises:
         DataError: there is no such model, or another version of it or of its shortlist is published there now.
     """
-    shortlist, made_shortlist = version.shortlist, None
+    shortlist, shortlist_input = version.shortlist, None
     if shortlist is not None:
         config = config.model_copy(update={"shortlist": str(shortlist.folder)})
-        made_shortlist = Input.from_value(shortlist.fingerprint)
-    made = Input.from_value(version.fingerprint)
-    return load_small_model(version.folder, config, must_match=made, shortlist_must_match=made_shortlist)
+        shortlist_input = Input.from_value(shortlist.fingerprint)
+    model_input = Input.from_value(version.fingerprint)
+    return load_small_model(version.folder, config, must_match=model_input, shortlist_must_match=shortlist_input)

@@ -90,18 +90,18 @@ def validate_fields(body: type[Body], fields: dict[str, Any]) -> Body:
 
     Raises Problem, which names the first that does not fit, or that is another one misspelled.
     """
-    known = body.model_fields
-    for name in fields.keys() - known.keys():
-        if meant := get_close_matches(name.lower(), known, 1, MIN_SIMILARITY_OF_MISSPELLED_FIELD):
-            raise bad_request(f"{name[:40]!r} is no field of this route: did you mean {meant[0]}?")
+    model_fields = body.model_fields
+    for name in fields.keys() - model_fields.keys():
+        if suggestions := get_close_matches(name.lower(), model_fields, 1, MIN_SIMILARITY_OF_MISSPELLED_FIELD):
+            raise bad_request(f"{name[:40]!r} is no field of this route: did you mean {suggestions[0]}?")
         if body.model_config.get("extra") == "forbid":
             raise bad_request(f"{name[:40]!r} is no field of this route: remove it")
     try:
         return body.model_validate(fields, strict=not isinstance(fields, FormFields))
     except ValidationError as error:
-        place, kinds = error.errors()[0]["loc"], {str(each["loc"][1]) for each in error.errors() if each["loc"][1:]}
+        location, kinds = error.errors()[0]["loc"], {str(each["loc"][1]) for each in error.errors() if each["loc"][1:]}
         if kinds & {"str", "list[str]"}:
-            raise bad_request(f"{place[0]} is neither a text nor a list of texts") from None
+            raise bad_request(f"{location[0]} is neither a text nor a list of texts") from None
         raise bad_request(validation_problem(error)) from None
 
 

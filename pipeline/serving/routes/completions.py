@@ -161,8 +161,8 @@ class Completion:
                         yield part
                         return
                     num_parts += 1
-                    if shown := stop.add(part):
-                        yield shown
+                    if text := stop.add(part):
+                        yield text
                     if stop.is_reached:
                         yield {"finish": "stop", "prompt_tokens": self._count_tokens(self._prompt), "tokens": num_parts}
                         return
@@ -170,8 +170,8 @@ class Completion:
     def as_json(self, text: str, finish: str | None) -> dict[str, Any]:
         """A completion, or a part of one, as OpenAI's clients read it."""
         choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
-        about = {"id": f"cmpl-{self._number}", "object": "text_completion", "created": 0, "model": self._model.name}
-        return {**about, "choices": [choice]}
+        header = {"id": f"cmpl-{self._number}", "object": "text_completion", "created": 0, "model": self._model.name}
+        return {**header, "choices": [choice]}
 
     def last_part_as_json(self, end: dict[str, Any]) -> dict[str, Any]:
         """The part of a stream with the numbers of tokens, which comes where it was asked for."""
@@ -182,8 +182,8 @@ class Completion:
         tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
         if tokens > limits.tokens:
             raise bad_request(f"max_tokens ({tokens}) may be {limits.tokens} at most on this server")
-        named = {"temperature": body.temperature, "top_p": body.top_p, "seed": body.seed, "max_length": tokens}
-        sampling = tuple((name, value) for name, value in named.items() if value is not None)
+        settings = {"temperature": body.temperature, "top_p": body.top_p, "seed": body.seed, "max_length": tokens}
+        sampling = tuple((name, value) for name, value in settings.items() if value is not None)
         return Query(self._model.version.key, "generate", self._prompt, sampling=sampling)
 
     def _count_tokens(self, text: str) -> int:
@@ -242,8 +242,8 @@ def _validate_prompt(backend: Backend, body: CompletionBody) -> str:
     if len(prompts) != 1:
         raise bad_request(f"prompt has {len(prompts)} texts and may have 1: send a request for each")
     if len(prompts[0]) > backend.limits.chars:
-        most = backend.limits.chars
-        raise bad_request(f"prompt has {len(prompts[0]):,} characters and may have {most:,}: shorten it")
+        limit = backend.limits.chars
+        raise bad_request(f"prompt has {len(prompts[0]):,} characters and may have {limit:,}: shorten it")
     return check_has_no_surrogates(prompts[0], "prompt")
 
 
@@ -256,9 +256,9 @@ def _stop_sequences(body: CompletionBody) -> list[str]:
 
 
 def _model_as_json(model: ServedModel) -> dict[str, Any]:
-    about = {"id": model.name, "object": "model", "created": 0, "owned_by": "tfm"}
+    header = {"id": model.name, "object": "model", "created": 0, "owned_by": "tfm"}
     pairs = [{"source": source, "target": target} for source, target in model.pairs]
     version = model.version
     shortlist = None if version.shortlist is None else version.shortlist.fingerprint
-    more = {"task": version.task, "images": version.reads_images, "fingerprint": version.fingerprint, "pairs": pairs}
-    return {**about, **more, "shortlist": shortlist}
+    details = {"task": version.task, "images": version.reads_images, "fingerprint": version.fingerprint, "pairs": pairs}
+    return {**header, **details, "shortlist": shortlist}

@@ -37,7 +37,7 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
     """
 
     async def respond(request: Request) -> Response:
-        began = time.monotonic()
+        start_time = time.monotonic()
         request.state.number, request.state.caller = _request_id(request), client_address(request)
         request.state.texts = None
         try:
@@ -50,7 +50,7 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
             backend.log.warn(f"request {request.state.number}: {_error_type_and_place(error)}")
             response = problem_response(request, Problem(500, "the server failed at this request: it is its fault"))
         response.headers[REQUEST_ID_HEADER] = request.state.number
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start_time
         backend.metrics.count_request(route, response.status_code, seconds)
         asyncio.get_running_loop().call_soon(  # when the response is sent: its client does not wait for the log
             backend.log.log_request,
@@ -79,9 +79,9 @@ def admit(backend: Backend, request: Request, fields: dict[str, Any] | None = No
     with suppress(UnicodeError):  # a header's bytes come as Latin-1, and are UTF-8 where a key is no ASCII
         bearer = bearer.encode("latin-1").decode()
     key = bearer.strip() if kind.lower() == "bearer" and bearer.strip() else None
-    for place in (fields or {}, request.query_params):
-        given = place.get("api_key")
-        key = key or (given if isinstance(given, str) and given else None)
+    for parameters in (fields or {}, request.query_params):
+        api_key = parameters.get("api_key")
+        key = key or (api_key if isinstance(api_key, str) and api_key else None)
     request.state.caller = backend.access.admit(key, client_address(request))
 
 
@@ -114,9 +114,9 @@ def http_exception_response(request: Request, error: Exception) -> Response:
 
 def _request_id(request: Request) -> str:
     """The id that a client or a proxy gave the request, or one of its own."""
-    given = request.headers.get(REQUEST_ID_HEADER, "")
-    is_plain = given.isascii() and given.replace("-", "").replace("_", "").isalnum()
-    return given if is_plain and len(given) <= MAX_REQUEST_ID_CHARS else secrets.token_hex(8)
+    request_id = request.headers.get(REQUEST_ID_HEADER, "")
+    is_plain = request_id.isascii() and request_id.replace("-", "").replace("_", "").isalnum()
+    return request_id if is_plain and len(request_id) <= MAX_REQUEST_ID_CHARS else secrets.token_hex(8)
 
 
 def _error_type_and_place(error: Exception) -> str:
@@ -124,5 +124,5 @@ def _error_type_and_place(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = "" if trace is None else f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
-    return f"{type(error).__name__}{place}"
+    location = "" if trace is None else f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+    return f"{type(error).__name__}{location}"

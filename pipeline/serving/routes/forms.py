@@ -21,8 +21,8 @@ class FormFields(dict[str, Any]):
 
     def add(self, name: str, value: str | bytes) -> None:
         """Add a value; a field that a form has several times is a list."""
-        before = self.get(name)
-        self[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
+        previous = self.get(name)
+        self[name] = value if previous is None else [*(previous if isinstance(previous, list) else [previous]), value]
 
 
 async def parse_form(request: Request, kind: str, body: bytes) -> FormFields:
@@ -57,9 +57,9 @@ async def _parse_multipart_form(request: Request, body: bytes) -> FormFields:
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    replayed, fields = Request(request.scope, receive), FormFields()
+    new_request, fields = Request(request.scope, receive), FormFields()
     try:
-        form = await replayed.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=len(body) + 1)
+        form = await new_request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=len(body) + 1)
         for name, value in form.multi_items():
             if isinstance(value, str) and value.encode() not in body:  # it was taken for Latin-1
                 raise bad_request(f"{name[:40]} is not UTF-8: send the texts of the form in UTF-8")

@@ -130,8 +130,8 @@ async def _attend(backend: Backend, request: Request) -> Response:
     """The attention of a model to a text and its translation."""
     body = await _read_admitted_fields(backend, request, AttendBody)
     if len(body.text) > MAX_ATTENDED_CHARS:
-        most = f"{MAX_ATTENDED_CHARS:,}"
-        raise bad_request(f"text has {len(body.text):,} characters and may have {most}: send one sentence")
+        limit = f"{MAX_ATTENDED_CHARS:,}"
+        raise bad_request(f"text has {len(body.text):,} characters and may have {limit}: send one sentence")
     text = check_has_no_surrogates(body.text, "text")
     target = None if body.translation is None else check_has_no_surrogates(body.translation, "translation")
     request.state.texts = [text]
@@ -203,7 +203,7 @@ def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | N
 def _round_weights(attention: dict[str, Any]) -> dict[str, Any]:
     """Attention with weights of a few decimals: it is to be looked at."""
     layers = [
-        {**each, "weights": [[[round(x, SCORE_DECIMALS) for x in row] for row in head] for head in each["weights"]]}
-        for each in attention["attentions"]
+        {**layer, "weights": [[[round(x, SCORE_DECIMALS) for x in row] for row in head] for head in layer["weights"]]}
+        for layer in attention["attentions"]
     ]
     return {**attention, "attentions": layers}

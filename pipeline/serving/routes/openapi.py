@@ -125,8 +125,8 @@ def _fields_table(description: dict[str, Any], operation: dict[str, Any]) -> str
     required = schema.get("required", ())
     rows = [
         f"<tr><td><code>{escape(name)}</code></td><td>{'required' if name in required else ''}</td>"
-        f"<td>{escape(about.get('description', ''))}</td></tr>"
-        for name, about in schema["properties"].items()
+        f"<td>{escape(field.get('description', ''))}</td></tr>"
+        for name, field in schema["properties"].items()
     ]
     kinds = " or ".join(map(escape, body["content"]))
     return f"<p>Body: {kinds}</p><table><tr><th>field</th><th></th><th>meaning</th></tr>{''.join(rows)}</table>"

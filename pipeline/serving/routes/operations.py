@@ -25,13 +25,13 @@ def operation_routes(backend: Backend) -> list[Route]:
     """The routes that every server has."""
 
     async def health(request: Request) -> Response:
-        waiting = [
+        loading_models = [
             name
             for name, model in backend.catalog.models.items()
             if not backend.dispatcher.is_loaded(model.version.key)
         ]
-        if waiting:
-            return JSONResponse({"status": "starting", "models": waiting}, 503, {"Retry-After": "1"})
+        if loading_models:
+            return JSONResponse({"status": "starting", "models": loading_models}, 503, {"Retry-After": "1"})
         return JSONResponse({"status": "ok"})
 
     async def metrics(request: Request) -> Response:

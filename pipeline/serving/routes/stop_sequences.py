@@ -16,18 +16,18 @@ class StopSequenceFilter:
     def add(self, part: str) -> str:
         """Add a part, and return what may be shown now."""
         text = self._withheld + part
-        places = [place for place in map(text.find, self._stops) if place >= 0]
-        if places:
+        positions = [position for position in map(text.find, self._stops) if position >= 0]
+        if positions:
             self.is_reached, self._withheld = True, ""
-            return text[: min(places)]
-        keep = max((self._overlap_length(text, stop) for stop in self._stops), default=0)
-        shown, self._withheld = text[: len(text) - keep], text[len(text) - keep :]
-        return shown
+            return text[: min(positions)]
+        num_withheld = max((self._overlap_length(text, stop) for stop in self._stops), default=0)
+        released, self._withheld = text[: len(text) - num_withheld], text[len(text) - num_withheld :]
+        return released
 
     def flush(self) -> str:
         """Return what was held back, at the end of the text."""
-        withheld, self._withheld = self._withheld, ""
-        return withheld
+        text, self._withheld = self._withheld, ""
+        return text
 
     @staticmethod
     def _overlap_length(text: str, stop: str) -> int:

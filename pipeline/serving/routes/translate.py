@@ -81,7 +81,7 @@ def translation_routes(backend: Backend) -> list[Route]:
         request.state.texts = texts
         _check_request_limits(backend, body)
         catalog = _candidate_models(backend, body)
-        source, detected = await _resolve_source_language(catalog, backend.detector, body, texts)
+        source, detection = await _resolve_source_language(catalog, backend.detector, body, texts)
         direction = find_direction(catalog, source, body.target)
         work = backend.translation.translate(
             texts,
@@ -91,7 +91,7 @@ def translation_routes(backend: Backend) -> list[Route]:
             glossary=body.glossary,
             is_html=body.format == "html",
         )
-        return JSONResponse(_translations_as_json(body, await cancel_on_disconnect(request, work), detected))
+        return JSONResponse(_translations_as_json(body, await cancel_on_disconnect(request, work), detection))
 
     async def languages(request: Request) -> Response:
         return JSONResponse(list_languages(backend))
@@ -103,8 +103,8 @@ def translation_routes(backend: Backend) -> list[Route]:
         if backend.detector is None:
             raise Problem(501, NO_DETECTOR_MESSAGE)
         (text,) = check_texts([body.q], backend.limits)
-        found = await asyncio.to_thread(backend.detector, text)
-        return JSONResponse([{"language": code, "confidence": round(100 * share, 1)} for code, share in found[:3]])
+        shares = await asyncio.to_thread(backend.detector, text)
+        return JSONResponse([{"language": code, "confidence": round(100 * share, 1)} for code, share in shares[:3]])
 
     async def settings(request: Request) -> Response:
         return JSONResponse(_frontend_settings(backend))
@@ -155,8 +155,8 @@ async def _resolve_source_language(
         return sources[0], {"language": sources[0], "confidence": 100.0}
     if detector is None:
         raise bad_request(f"source: {NO_DETECTOR_MESSAGE}")
-    found = await asyncio.to_thread(_detect_language, detector, texts, body.format == "html")
-    likely = [(code, share) for code, share in found if code in sources]
+    shares = await asyncio.to_thread(_detect_language, detector, texts, body.format == "html")
+    likely = [(code, share) for code, share in shares if code in sources]
     if not likely and not any(character.isalpha() for text in texts for character in text):
         likely = [(sources[0], 0.0)]  # numbers, or nothing: of any language
     if not likely:
@@ -186,26 +186,26 @@ def find_direction(catalog: ModelCatalog, source: str | None, target: str | None
         direction = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
     if direction is None:
         pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.targets_by_source.items()]
-        there = "; ".join(pairs)[:200] or "nothing"
-        asked = f"{(source or 'any')[:20]} to {(target or 'any')[:20]}"
-        raise bad_request(f"{asked} is not translated here; this server translates {there}")
+        pairs_text = "; ".join(pairs)[:200] or "nothing"
+        requested_pair = f"{(source or 'any')[:20]} to {(target or 'any')[:20]}"
+        raise bad_request(f"{requested_pair} is not translated here; this server translates {pairs_text}")
     return ServedDirection(*direction)
 
 
 def _translations_as_json(
-    body: TranslateBody, translations: list[TranslatedText], detected: dict[str, Any] | None
+    body: TranslateBody, translations: list[TranslatedText], detection: dict[str, Any] | None
 ) -> dict[str, Any]:
     """The response to a translation: lists where q is one."""
-    one = isinstance(body.q, str)
-    texts, others = [each.text for each in translations], [[*each.alternatives] for each in translations]
-    answer: dict[str, Any] = {"translatedText": texts[0] if one else texts}
+    is_single = isinstance(body.q, str)
+    texts, alternatives = [each.text for each in translations], [[*each.alternatives] for each in translations]
+    answer: dict[str, Any] = {"translatedText": texts[0] if is_single else texts}
     if body.alternatives:
-        answer["alternatives"] = others[0] if one else others
+        answer["alternatives"] = alternatives[0] if is_single else alternatives
     if body.segments:
-        places = [[_segment_as_json(borders) for borders in each.borders] for each in translations]
-        answer["segments"] = places[0] if one else places
-    if detected is not None:
-        answer["detectedLanguage"] = detected if one else [detected] * len(texts)
+        segments = [[_segment_as_json(borders) for borders in each.borders] for each in translations]
+        answer["segments"] = segments[0] if is_single else segments
+    if detection is not None:
+        answer["detectedLanguage"] = detection if is_single else [detection] * len(texts)
     return answer
 
 
@@ -238,7 +238,7 @@ def _frontend_settings(backend: Backend) -> dict[str, Any]:
             "target": {"code": target, "name": language_name(target)},
         },
         "models": [
-            {"name": each.name, "task": each.version.task, "images": each.version.reads_images}
-            for each in backend.catalog.models.values()
+            {"name": model.name, "task": model.version.task, "images": model.version.reads_images}
+            for model in backend.catalog.models.values()
         ],
     }

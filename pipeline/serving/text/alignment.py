@@ -52,9 +52,9 @@ class AlignedWords:
 
     def source_shares(self, start: int, end: int) -> Floats:
         """The share (W,) of each word's source that lies in a stretch of characters; without any, a half."""
-        whole = self.cumulative[:, -1]
-        inside = self.cumulative[:, end] - self.cumulative[:, start]
-        return np.where(whole > 0, inside / np.where(whole > 0, whole, 1), 0.5)
+        total = self.cumulative[:, -1]
+        mass_inside = self.cumulative[:, end] - self.cumulative[:, start]
+        return np.where(total > 0, mass_inside / np.where(total > 0, total, 1), 0.5)
 
     def is_punctuation(self, word: int) -> bool:
         """Whether a word is a mark between words."""
@@ -64,7 +64,7 @@ class AlignedWords:
 
 def find_words(text: str) -> list[Span]:
     """The words of a text, and each mark between them; in scripts without spaces, the characters."""
-    return [found.span() for found in _WORD_PATTERN.finditer(text)]
+    return [match.span() for match in _WORD_PATTERN.finditer(text)]
 
 
 def is_punctuation(text: str) -> bool:
@@ -93,16 +93,16 @@ def align_words(source: str, target: str, alignment: Alignment | None) -> Aligne
 
 def _spread_piece_weights(spans: list[Span], source: str, alignment: Alignment) -> Floats:
     """The weights (W, C) of pieces, spread over the characters of theirs; a space has none."""
-    by_character = np.zeros((len(alignment.weights), len(source)))
+    character_weights = np.zeros((len(alignment.weights), len(source)))
     for column, (start, end) in enumerate(alignment.source_spans):
-        places = [place for place in range(start, end) if not source[place].isspace()]
-        by_character[:, places] += alignment.weights[:, column, None] / max(len(places), 1)
+        indices = [index for index in range(start, end) if not source[index].isspace()]
+        character_weights[:, indices] += alignment.weights[:, column, None] / max(len(indices), 1)
     mass = np.zeros((len(spans), len(source)))
     for word, (start, end) in enumerate(spans):
         for row, (first, last) in enumerate(alignment.target_spans):
             overlap = min(end, last) - max(start, first)
             if overlap > 0:
-                mass[word] += by_character[row] * overlap / (last - first)
+                mass[word] += character_weights[row] * overlap / (last - first)
     return mass
 
 
@@ -120,11 +120,13 @@ def _diagonal_alignment(num_words: int, source: str) -> Floats:
 def _prefer_same_words(mass: Floats, source: str, words: list[str]) -> None:
     """Let a word that stands once in both texts come from itself."""
     sources = [(source[start:end], start, end) for start, end in find_words(source)]
-    counts, theirs = Counter(words), Counter(text for text, _, _ in sources)
-    places = {text: (start, end) for text, start, end in sources if theirs[text] == 1 and not is_punctuation(text)}
+    target_counts, source_counts = Counter(words), Counter(text for text, _, _ in sources)
+    spans = {
+        text: (start, end) for text, start, end in sources if source_counts[text] == 1 and not is_punctuation(text)
+    }
     for row, word in enumerate(words):
-        if counts[word] == 1 and word in places:
-            start, end = places[word]
+        if target_counts[word] == 1 and word in spans:
+            start, end = spans[word]
             total = mass[row].sum() or 1.0
             mass[:, start:end] *= 1 - SAME_WORD_SHARE
             mass[row] *= 1 - SAME_WORD_SHARE

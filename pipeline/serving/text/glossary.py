@@ -26,11 +26,11 @@ def glossary_problem(glossary: Mapping[str, str]) -> str | None:
 
 def _contradiction(glossary: Mapping[str, str]) -> str | None:
     """Return the reason why two terms that differ in their spelling alone cannot be used; None if there are none."""
-    seen: dict[tuple[bool, str], str] = {}
+    source_by_key: dict[tuple[bool, str], str] = {}
     for source, target in glossary.items():
-        before = seen.setdefault(_term_key(source), source)
-        if _normalize(glossary[before]) != _normalize(target):
-            return f"glossary: {before[:40]!r} and {source[:40]!r} are one term with two translations: remove one"
+        first_source = source_by_key.setdefault(_term_key(source), source)
+        if _normalize(glossary[first_source]) != _normalize(target):
+            return f"glossary: {first_source[:40]!r} and {source[:40]!r} are one term with two translations: remove one"
     return None
 
 
@@ -46,28 +46,28 @@ class Glossary:
         self._exact: dict[str, str] = {}
         self._folded: dict[str, str] = {}
         for source, target in terms.items():
-            in_any_case, spelled = _term_key(source)
-            if spelled:
-                (self._folded if in_any_case else self._exact)[spelled] = target.strip()
+            is_lowercase, spelling = _term_key(source)
+            if spelling:
+                (self._folded if is_lowercase else self._exact)[spelling] = target.strip()
         self._patterns = _term_pattern(self._exact), _term_pattern(self._folded)
 
     def target_terms(self, sentence: str) -> list[str]:
         """The target terms of the source terms that occur in a sentence, in the order of these, each once."""
         text = _normalize(sentence)
-        folded = [_fold(character) for character in text]
-        places = [place for place, characters in enumerate(folded) for _ in characters]
-        exact, in_any_case = self._patterns
-        # of two at one place that one which is spelled so
-        matches = [(each.start(), -each.end(), 0, self._exact[each.group()]) for each in exact.finditer(text)]
+        folded_characters = [_fold(character) for character in text]
+        positions = [position for position, characters in enumerate(folded_characters) for _ in characters]
+        exact, folded = self._patterns
+        # of two matches at one position the one in the exact spelling comes first
+        matches = [(match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact.finditer(text)]
         matches += [
-            (places[each.start()], -places[each.end() - 1] - 1, 1, self._folded[each.group()])
-            for each in in_any_case.finditer("".join(folded))
+            (positions[match.start()], -positions[match.end() - 1] - 1, 1, self._folded[match.group()])
+            for match in folded.finditer("".join(folded_characters))
         ]
         terms: list[str] = []
-        covered = 0
+        end_of_last = 0
         for start, end, _, target in sorted(matches):
-            if start >= covered:
-                covered = -end
+            if start >= end_of_last:
+                end_of_last = -end
                 if target not in terms:
                     terms.append(target)
         return terms
@@ -79,15 +79,15 @@ def _normalize(text: str) -> str:
 
 def _fold(text: str) -> str:
     """A text by which those that differ in case alone are the same, character by character."""
-    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
-    return folded.replace("i\N{COMBINING DOT ABOVE}", "i")  # Turkish capital I with a dot
+    text_without_case = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
+    return text_without_case.replace("i\N{COMBINING DOT ABOVE}", "i")  # Turkish capital I with a dot
 
 
 def _term_key(term: str) -> tuple[bool, str]:
     """Whether a term is looked for in any case, and as what: folded, or as it is written."""
-    spaced = _normalize(term)
-    in_any_case = spaced == spaced.lower()
-    return in_any_case, "".join(map(_fold, spaced)) if in_any_case else spaced
+    spelling = _normalize(term)
+    is_lowercase = spelling == spelling.lower()
+    return is_lowercase, "".join(map(_fold, spelling)) if is_lowercase else spelling
 
 
 def _term_pattern(terms: Mapping[str, str]) -> "regex.Pattern[str]":

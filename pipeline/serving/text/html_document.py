@@ -47,12 +47,12 @@ class HtmlSegments:
     @property
     def indices_of_cut_sentences(self) -> frozenset[int]:
         """The places of the sentences that end where a longer one was cut, since no model reads it whole."""
-        return frozenset(place for place, sentence in enumerate(self.sentences) if sentence.is_cut)
+        return frozenset(index for index, sentence in enumerate(self.sentences) if sentence.is_cut)
 
     @property
     def indices_with_markup(self) -> list[int]:
         """The places of the sentences with markup inside, which an alignment helps to place."""
-        return [place for place, sentence in enumerate(self.sentences) if sentence.markup]
+        return [index for index, sentence in enumerate(self.sentences) if sentence.markup]
 
     def join(self, translations: Sequence[str], alignments: Mapping[int, Alignment] | None = None) -> str:
         """Return the document with the translations in place of the sentences, which themselves give it again.
@@ -66,13 +66,13 @@ class HtmlSegments:
         """
         texts = [self.separators[0]]
         previous, is_changed = "", False
-        for place, (sentence, translation) in enumerate(zip(self.sentences, translations, strict=True)):
+        for index, (sentence, translation) in enumerate(zip(self.sentences, translations, strict=True)):
             changes = translation != sentence.source
             if sentence.follows and (changes or is_changed) and needs_space(previous, translation):
                 texts[-1] = " " + texts[-1]
-            alignment = (alignments or {}).get(place)
+            alignment = (alignments or {}).get(index)
             texts += [_render_translation(sentence, translation, alignment) if changes else sentence.raw]
-            texts.append(self.separators[place + 1])
+            texts.append(self.separators[index + 1])
             previous, is_changed = translation, changes
         return "".join(texts)
 
@@ -111,20 +111,20 @@ def _render_translation(sentence: HtmlSentence, translation: str, alignment: Ali
 def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] | None) -> Iterator[HtmlSentence | str]:
     """The sentences of a run, and what stands between them."""
     longest = max((tag.text for tag in run.tags if tag.kind == "unit"), key=len, default="")
-    reads = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
-    segments = split_text(run.text_without_line_breaks, language, fits=reads)
-    spans, reached = [], 0
-    for place, (separator, sentence) in enumerate(zip(segments.separators, segments.sentences, strict=False)):
-        start = reached + len(separator)
-        reached = start + len(sentence)
+    fits_whole = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
+    segments = split_text(run.text_without_line_breaks, language, fits=fits_whole)
+    spans, sentence_end = [], 0
+    for index, (separator, sentence) in enumerate(zip(segments.separators, segments.sentences, strict=False)):
+        start = sentence_end + len(separator)
+        sentence_end = start + len(sentence)
         if any(character.isalnum() for character in sentence):
-            spans.append((start, reached, place in segments.indices_of_cut_sentences))
+            spans.append((start, sentence_end, index in segments.indices_of_cut_sentences))
     partners, position, tag = _match_crossing_tags(run.tags), 0, 0
     for number, (start, end, is_cut) in enumerate(spans):
-        until = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
-        gaps = run.text[position:start], run.text[end:until]
-        around = position + len(gaps[0].rstrip()), until - len(gaps[1].lstrip())
-        first, last = _sentence_tag_range(run.tags, partners, tag, (start, end), around)
+        next_start = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
+        gaps = run.text[position:start], run.text[end:next_start]
+        bounds = position + len(gaps[0].rstrip()), next_start - len(gaps[1].lstrip())
+        first, last = _sentence_tag_range(run.tags, partners, tag, (start, end), bounds)
         yield run.raw_html(position, start, run.tags[tag:first])
         follows = number > 0 and start == position
         yield _make_sentence(run, (start, end), run.tags[first:last], follows, is_cut)
@@ -153,39 +153,39 @@ def _sentence_tag_range(
     def is_inside(number: int) -> bool:
         tag = tags[number]
         if tag.kind == "unit":
-            return start <= tag.place < end
-        if start < tag.place < end:
+            return start <= tag.position < end
+        if start < tag.position < end:
             return True
         partner = partners.get(number)
         if partner is None or partner < first_free_tag:
             return False
         if tag.kind == "open":
-            return surrounding_span[0] <= tag.place <= start < tags[partner].place < end
-        return surrounding_span[1] >= tag.place >= end > tags[partner].place > start
+            return surrounding_span[0] <= tag.position <= start < tags[partner].position < end
+        return surrounding_span[1] >= tag.position >= end > tags[partner].position > start
 
-    inside = []
+    indices = []
     for number in range(first_free_tag, len(tags)):
-        if tags[number].place > surrounding_span[1]:
+        if tags[number].position > surrounding_span[1]:
             break
         if is_inside(number):
-            inside.append(number)
-    if inside:
-        return inside[0], inside[-1] + 1
-    following = next((number for number in range(first_free_tag, len(tags)) if tags[number].place > start), len(tags))
-    return following, following
+            indices.append(number)
+    if indices:
+        return indices[0], indices[-1] + 1
+    next_tag = next((number for number in range(first_free_tag, len(tags)) if tags[number].position > start), len(tags))
+    return next_tag, next_tag
 
 
 def _match_crossing_tags(tags: Sequence[InlineTag]) -> dict[int, int]:
     """The partner of each tag of a run that has one, whatever crosses it."""
     partners: dict[int, int] = {}
-    opened: list[int] = []
+    open_tags: list[int] = []
     names: Counter[str] = Counter()
     for number, tag in enumerate(tags):
         if tag.kind == "open":
-            opened.append(number)
+            open_tags.append(number)
             names[tag.name] += 1
         elif tag.kind == "close" and names[tag.name]:
-            while tags[first := opened.pop()].name != tag.name:
+            while tags[first := open_tags.pop()].name != tag.name:
                 names[tags[first].name] -= 1
             names[tag.name] -= 1
             partners[first], partners[number] = number, first
@@ -197,23 +197,23 @@ def _make_sentence(
 ) -> HtmlSentence:
     """A sentence of a run: white space as one space, units as their text."""
     start, end = span
-    units = {tag.place: tag.text for tag in tags if tag.kind == "unit" and start <= tag.place < end}
-    places, source = [], ""
-    for place in range(start, end):
-        places.append(len(source))
-        character = units.get(place, run.text[place])
+    units = {tag.position: tag.text for tag in tags if tag.kind == "unit" and start <= tag.position < end}
+    offsets, source = [], ""
+    for index in range(start, end):
+        offsets.append(len(source))
+        character = units.get(index, run.text[index])
         if not character.isspace():
             source += character
         elif not source.endswith(" "):
             source += " "
-    places.append(len(source))
+    offsets.append(len(source))
 
     def move_tag_to_source(tag: InlineTag) -> InlineTag:
         """The tag at its place in the source; a unit between sentences is not read."""
-        kind = "point" if tag.kind == "unit" and tag.place not in units else tag.kind
-        return replace(tag, place=places[min(max(tag.place, start), end) - start], kind=kind)
+        kind = "point" if tag.kind == "unit" and tag.position not in units else tag.kind
+        return replace(tag, position=offsets[min(max(tag.position, start), end) - start], kind=kind)
 
-    spans = [(places[place - start], places[place - start + 1]) for place in units]
+    spans = [(offsets[index - start], offsets[index - start + 1]) for index in units]
     return HtmlSentence(
         source,
         run.raw_html(start, end, tags),

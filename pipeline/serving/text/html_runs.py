@@ -56,13 +56,13 @@ class TextRun:
         """The document between two characters, with these of the tags."""
         parts = []
         for tag in tags:
-            place = min(max(tag.place, start), end)
-            parts += [*self._raw_characters(start, place), tag.raw]
-            start = place
+            position = min(max(tag.position, start), end)
+            parts += [*self._raw_characters(start, position), tag.raw]
+            start = position
         return "".join([*parts, *self._raw_characters(start, end)])
 
     def _raw_characters(self, start: int, end: int) -> Iterator[str]:
-        return (self.raw_characters.get(place, self.text[place]) for place in range(start, end))
+        return (self.raw_characters.get(index, self.text[index]) for index in range(start, end))
 
     @property
     def text_without_line_breaks(self) -> str:
@@ -79,17 +79,17 @@ class _RunBuilder:
 
     def add_text(self, raw: str) -> None:
         """Add text with references to characters."""
-        reached = 0
+        position = 0
         for reference in _CHARACTER_REFERENCE.finditer(raw):
-            self._add_characters(raw[reached : reference.start()])
+            self._add_characters(raw[position : reference.start()])
             if characters := unescape(reference.group()):
                 self.raw_characters[self.length] = reference.group()
                 self.raw_characters.update({self.length + more: "" for more in range(1, len(characters))})
                 self._add_characters(characters)
             else:
                 self.tags.append(InlineTag(self.length, "point", reference.group()))
-            reached = reference.end()
-        self._add_characters(raw[reached:])
+            position = reference.end()
+        self._add_characters(raw[position:])
 
     def add_verbatim_unit(self, raw: str, text: str) -> None:
         """Add what is kept and read."""
@@ -115,19 +115,19 @@ class _RunBuilder:
 def read_text_runs(html: str) -> Iterator[TextRun | str]:
     """Yield the runs of a document or fragment, and what stands between them as it is."""
     tokens = tokenize_html(html)
-    builder, depth, place = _RunBuilder(), 0, 0
-    while place < len(tokens):
-        token = tokens[place]
-        end = _index_after_verbatim(tokens, place)
-        markup = "".join(each.raw for each in tokens[place:end])
+    builder, depth, index = _RunBuilder(), 0, 0
+    while index < len(tokens):
+        token = tokens[index]
+        end = _index_after_verbatim(tokens, index)
+        markup = "".join(each.raw for each in tokens[index:end])
         if token.name in BLOCK_TAGS:
             yield builder.build(depth > 0)
             builder = _RunBuilder()
             yield markup
-            if token.name == "pre" and end == place + 1:
+            if token.name == "pre" and end == index + 1:
                 depth = max(depth + (1 if token.kind == "start" else -1), 0)
-        elif end > place + 1:
-            text = " ".join("".join(each.text for each in tokens[place:end] if each.kind == "text").split())
+        elif end > index + 1:
+            text = " ".join("".join(each.text for each in tokens[index:end] if each.kind == "text").split())
             is_read = token.name in INLINE_VERBATIM_TAGS or token.name not in VERBATIM_TAGS
             if is_read and 0 < len(text) <= MAX_VERBATIM_UNIT_CHARS:
                 builder.add_verbatim_unit(markup, text)
@@ -137,7 +137,7 @@ def read_text_runs(html: str) -> Iterator[TextRun | str]:
             builder.add_text(token.raw)
         else:
             builder.add_tag(token)
-        place = end
+        index = end
     yield builder.build(depth > 0)
 
 
@@ -150,9 +150,9 @@ def _index_after_verbatim(tokens: Sequence[HtmlToken], index: int) -> int:
         return index + 1
     depth = 0
     for number in range(index, len(tokens)):
-        each = tokens[number]
-        if each.name == token.name:
-            depth += 1 if each.kind == "start" else -1
+        candidate = tokens[number]
+        if candidate.name == token.name:
+            depth += 1 if candidate.kind == "start" else -1
         if depth == 0:
             return number + 1
     return len(tokens)

@@ -86,8 +86,8 @@ def _iterate_tokens(html: str) -> Iterator[HtmlToken]:
     lines = [0, *accumulate(len(line) + 1 for line in html.split("\n"))]
     begins = [lines[line - 1] + column for (line, column), _ in parser.tokens]
     yield HtmlToken("other", html[: [*begins, end][0]])
-    for (begin, until), (_, token) in zip(pairwise([*begins, end]), parser.tokens, strict=True):
-        yield HtmlToken(token.kind, html[begin:until], token.name, token.attributes)
+    for (begin, end_of_token), (_, token) in zip(pairwise([*begins, end]), parser.tokens, strict=True):
+        yield HtmlToken(token.kind, html[begin:end_of_token], token.name, token.attributes)
     yield HtmlToken("text", html[end:])
 
 
@@ -98,9 +98,9 @@ def _merge_texts(tokens: Iterator[HtmlToken]) -> Iterator[HtmlToken]:
             yield from neighbours
             continue
         raw = "".join(token.raw for token in neighbours)
-        unclosed = _UNCLOSED_MARKUP.search(raw)
-        end = unclosed.start() if unclosed else len(raw)
+        match = _UNCLOSED_MARKUP.search(raw)
+        end = match.start() if match else len(raw)
         if end:
             yield HtmlToken("text", raw[:end])
-        if unclosed:
+        if match:
             yield HtmlToken("other", raw[end:])

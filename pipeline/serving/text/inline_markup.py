@@ -13,11 +13,11 @@ MAX_DEPTH = 100
 class InlineTag:
     """A tag, or what is kept whole, in a stretch of text.
 
-    place: the character before which it stands. kind: "point" is a comment, an image and all else without text to be
+    position: the character before which it stands. kind: "point" is a comment, an image and all else without text to be
     read; "unit" stands for one character of the stretch, and is read as `text`, which is not translated.
     """
 
-    place: int
+    position: int
     kind: TagKind
     raw: str
     name: str = ""
@@ -28,7 +28,7 @@ class InlineTag:
 class MarkupPoint:
     """Markup at a place: a comment, an image, an empty element."""
 
-    place: int
+    position: int
     raw: str
 
 
@@ -45,7 +45,7 @@ class VerbatimUnit:
 class UnpairedTag:
     """A tag whose partner is outside of the sentence, or that is not nested properly: it stays in its order."""
 
-    place: int
+    position: int
     raw: str
 
 
@@ -74,7 +74,7 @@ def build_markup_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]
     """
     partners = match_tags(tags)
     if partners is None:
-        return tuple(UnpairedTag(tag.place, tag.raw) for tag in tags)
+        return tuple(UnpairedTag(tag.position, tag.raw) for tag in tags)
     spans = iter(units)
     levels: list[list[InlineMarkup]] = [[]]
     openings: list[InlineTag] = []
@@ -82,15 +82,15 @@ def build_markup_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]
         if tag.kind == "unit":
             levels[-1].append(VerbatimUnit(*next(spans), tag.raw))
         elif tag.kind == "point":
-            levels[-1].append(MarkupPoint(tag.place, tag.raw))
+            levels[-1].append(MarkupPoint(tag.position, tag.raw))
         elif number not in partners:
-            levels[-1].append(UnpairedTag(tag.place, tag.raw))
+            levels[-1].append(UnpairedTag(tag.position, tag.raw))
         elif tag.kind == "open":
             openings.append(tag)
             levels.append([])
         else:
             content, opening = levels.pop(), openings.pop()
-            levels[-1].append(Element(opening.place, tag.place, opening.raw, tag.raw, tuple(content)))
+            levels[-1].append(Element(opening.position, tag.position, opening.raw, tag.raw, tuple(content)))
     return tuple(levels[0])
 
 
@@ -100,16 +100,16 @@ def match_tags(tags: Sequence[InlineTag]) -> dict[int, int] | None:
     A tag without a partner inside of an element that ends counts as crossing too.
     """
     partners: dict[int, int] = {}
-    opened: list[int] = []
+    open_tags: list[int] = []
     for number, tag in enumerate(tags):
         if tag.kind == "open":
-            opened.append(number)
-            if len(opened) > MAX_DEPTH:
+            open_tags.append(number)
+            if len(open_tags) > MAX_DEPTH:
                 return None
         elif tag.kind == "close":
-            if opened and tags[opened[-1]].name == tag.name:
-                first = opened.pop()
+            if open_tags and tags[open_tags[-1]].name == tag.name:
+                first = open_tags.pop()
                 partners[first], partners[number] = number, first
-            elif opened:
+            elif open_tags:
                 return None
     return partners

@@ -53,11 +53,11 @@ def _best_cut_position(text: str, end: int, fits: Callable[[str], bool]) -> int:
     """The best place to cut at or before `end`, where the beginning of the text that fits ends."""
     head = text[: end + 1]  # a space may follow what fits
     for border in _CUT_PATTERNS:
-        places: list[int] = [match.end() for match in border.finditer(head) if match.end() <= end]
-        while places and places[-1] >= MIN_CUT_SHARE * end:
-            if fits(text[: places[-1]]):
-                return places.pop()
-            places.pop()
+        positions: list[int] = [match.end() for match in border.finditer(head) if match.end() <= end]
+        while positions and positions[-1] >= MIN_CUT_SHARE * end:
+            if fits(text[: positions[-1]]):
+                return positions.pop()
+            positions.pop()
     last = 0
     for match in _GRAPHEME.finditer(text):
         if match.end() > end:

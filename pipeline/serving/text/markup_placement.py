@@ -52,12 +52,12 @@ class MarkupPlacement:
         area = _TargetArea(0, len(self._words.spans), 0, len(self._words.text))
         texts = []
         siblings: list[InlineMarkup] = []
-        for each in markup:
-            if not isinstance(each, UnpairedTag):
-                siblings.append(each)
+        for item in markup:
+            if not isinstance(item, UnpairedTag):
+                siblings.append(item)
                 continue
-            word, character = self._best_word_boundary(area, each.place, range(area.first, area.last + 1))
-            texts += [self._render_siblings(siblings, _TargetArea(area.first, word, area.start, character)), each.raw]
+            word, character = self._best_word_boundary(area, item.position, range(area.first, area.last + 1))
+            texts += [self._render_siblings(siblings, _TargetArea(area.first, word, area.start, character)), item.raw]
             area = _TargetArea(word, area.last, character, area.end)
             siblings = []
         return "".join(texts) + self._render_siblings(siblings, area)
@@ -65,22 +65,24 @@ class MarkupPlacement:
     def _render_siblings(self, siblings: Sequence[InlineMarkup], area: _TargetArea) -> str:
         """The text of an area with markup of one level, in any order."""
         stretches = self._choose_word_ranges(siblings, area)
-        inside = {word for first, last in stretches.values() for word in range(first + 1, last)}
-        borders = [word for word in range(area.first, area.last + 1) if word not in inside]
-        placed = []
-        for number, each in enumerate(siblings):
+        inner_words = {word for first, last in stretches.values() for word in range(first + 1, last)}
+        borders = [word for word in range(area.first, area.last + 1) if word not in inner_words]
+        placements = []
+        for number, sibling in enumerate(siblings):
             if number in stretches:
                 first, last = stretches[number]
                 start, end = self._words.spans[first][0], self._words.spans[last - 1][1]
             else:
-                first, start = self._best_word_boundary(area, first_source_character(each), borders)
+                first, start = self._best_word_boundary(area, first_source_character(sibling), borders)
                 last, end = first, start
-            placed.append(_PlacedMarkup(start, end, self._render_markup(each, _TargetArea(first, last, start, end))))
-        texts, reached = [], area.start
-        for mark in sorted(placed, key=lambda mark: (mark.start, mark.end)):
-            texts += [self._escape(reached, mark.start), mark.raw]
-            reached = mark.end
-        return "".join(texts) + self._escape(reached, area.end)
+            placements.append(
+                _PlacedMarkup(start, end, self._render_markup(sibling, _TargetArea(first, last, start, end)))
+            )
+        texts, position = [], area.start
+        for mark in sorted(placements, key=lambda mark: (mark.start, mark.end)):
+            texts += [self._escape(position, mark.start), mark.raw]
+            position = mark.end
+        return "".join(texts) + self._escape(position, area.end)
 
     def _render_markup(self, markup: InlineMarkup, area: _TargetArea) -> str:
         """An element around an area, or other markup in its place."""
@@ -92,34 +94,37 @@ class MarkupPlacement:
         """The words of each element and unit, by its number; none for one that finds no words left."""
         scores = {
             number: (
-                gains := self._alignment_gains(each.start, each.end),
+                gains := self._alignment_gains(sibling.start, sibling.end),
                 best_word_range(gains, [(area.first, area.last)])[0],
             )
-            for number, each in enumerate(siblings)
-            if has_text(each)
+            for number, sibling in enumerate(siblings)
+            if has_text(sibling)
         }
-        free: list[WordRange] = [(area.first, area.last)]
-        chosen: dict[int, WordRange] = {}
+        free_ranges: list[WordRange] = [(area.first, area.last)]
+        range_by_number: dict[int, WordRange] = {}
         for number in sorted(scores, key=lambda number: -scores[number][1]):
-            each, (gains, _) = siblings[number], scores[number]
-            found = self._choose_word_range(each, gains, free) if has_text(each) else None
-            if found is None:
+            sibling, (gains, _) = siblings[number], scores[number]
+            word_range = self._choose_word_range(sibling, gains, free_ranges) if has_text(sibling) else None
+            if word_range is None:
                 continue
-            chosen[number] = found
-            free = [part for stretch in free for part in _subtract_word_range(stretch, found)]
-        return chosen
+            range_by_number[number] = word_range
+            free_ranges = [part for stretch in free_ranges for part in _subtract_word_range(stretch, word_range)]
+        return range_by_number
 
     def _choose_word_range(
-        self, markup: Element | VerbatimUnit, gains: Floats, free: Sequence[WordRange]
+        self, markup: Element | VerbatimUnit, gains: Floats, free_ranges: Sequence[WordRange]
     ) -> WordRange | None:
         """The words of an element or unit among those that are free."""
-        if isinstance(markup, VerbatimUnit) and (same := self._find_identical_words(markup, gains, free)) is not None:
-            return same
-        score, word_range = best_word_range(gains, free)
+        if (
+            isinstance(markup, VerbatimUnit)
+            and (identical_words := self._find_identical_words(markup, gains, free_ranges)) is not None
+        ):
+            return identical_words
+        score, word_range = best_word_range(gains, free_ranges)
         if isinstance(markup, VerbatimUnit) and not (self._is_aligned and score > 0):
             return None
         if score <= 0:
-            words = [word for first, last in free for word in range(first, last)]
+            words = [word for first, last in free_ranges for word in range(first, last)]
             if not words:
                 return None
             shares = self._words.source_shares(markup.start, markup.end)
@@ -128,23 +133,27 @@ class MarkupPlacement:
             word = max(words, key=lambda word: (self._words.is_punctuation(word) == is_mark, shares[word]))
             word_range = (word, word + 1)
         return self._fit_to_punctuation(
-            markup, word_range, next(each for each in free if each[0] <= word_range[0] < each[1])
+            markup, word_range, next(each for each in free_ranges if each[0] <= word_range[0] < each[1])
         )
 
-    def _find_identical_words(self, unit: VerbatimUnit, gains: Floats, free: Sequence[WordRange]) -> WordRange | None:
+    def _find_identical_words(
+        self, unit: VerbatimUnit, gains: Floats, free_ranges: Sequence[WordRange]
+    ) -> WordRange | None:
         """The words that spell a unit, if the translation has them."""
-        spelled = self._source[unit.start : unit.end]
+        spelling = self._source[unit.start : unit.end]
         spans = self._words.spans
         word_ranges = [
             (first, last)
-            for low, high in free
+            for low, high in free_ranges
             for first in range(low, high)
-            for last in range(first + 1, min(high, first + len(spelled)) + 1)
-            if self._words.text[spans[first][0] : spans[last - 1][1]] == spelled
+            for last in range(first + 1, min(high, first + len(spelling)) + 1)
+            if self._words.text[spans[first][0] : spans[last - 1][1]] == spelling
         ]
         return max(word_ranges, key=lambda each: gains[each[0] : each[1]].sum(), default=None)
 
-    def _fit_to_punctuation(self, markup: Element | VerbatimUnit, word_range: WordRange, free: WordRange) -> WordRange:
+    def _fit_to_punctuation(
+        self, markup: Element | VerbatimUnit, word_range: WordRange, free_range: WordRange
+    ) -> WordRange:
         """The stretch, which begins and ends with punctuation only where its source does."""
         text, is_mark = self._source[markup.start : markup.end].strip(), self._words.is_punctuation
         first, last = word_range
@@ -153,19 +162,19 @@ class MarkupPlacement:
         if not is_punctuation(text[0]):
             while first < last - 1 and is_mark(first):
                 first += 1
-        elif first > free[0] and is_mark(first - 1):
+        elif first > free_range[0] and is_mark(first - 1):
             first -= 1
         if not is_punctuation(text[-1]):
             while last - 1 > first and is_mark(last - 1):
                 last -= 1
-        elif last < free[1] and is_mark(last):
+        elif last < free_range[1] and is_mark(last):
             last += 1
         return first, last
 
     def _alignment_gains(self, start: int, end: int) -> Floats:
         """The gain that each word adds to a stretch that stands for these characters of the source."""
-        found: Floats = self._words.strengths * (2 * self._words.source_shares(start, end) - 1)
-        return found
+        gains: Floats = self._words.strengths * (2 * self._words.source_shares(start, end) - 1)
+        return gains
 
     def _best_word_boundary(self, area: _TargetArea, index: int, borders: Sequence[int]) -> tuple[int, int]:
         """The border between words, and the character, with most of what stands before a place before it."""
@@ -188,18 +197,18 @@ def has_text(markup: InlineMarkup) -> TypeGuard[Element | VerbatimUnit]:
 
 def first_source_character(markup: InlineMarkup) -> int:
     """The character of the source before which markup begins."""
-    return markup.start if isinstance(markup, Element | VerbatimUnit) else markup.place
+    return markup.start if isinstance(markup, Element | VerbatimUnit) else markup.position
 
 
-def best_word_range(gains: Floats, free: Sequence[WordRange]) -> tuple[float, WordRange]:
+def best_word_range(gains: Floats, free_ranges: Sequence[WordRange]) -> tuple[float, WordRange]:
     """Return the largest sum of gains of neighbouring words, and these words (Kadane's algorithm).
 
     Args:
         gains: (W,).
-        free: the stretches of words that may be taken.
+        free_ranges: the stretches of words that may be taken.
     """
     best_score, best_range = 0.0, (0, 0)
-    for low, high in free:
+    for low, high in free_ranges:
         total, first = 0.0, low
         for word in range(low, high):
             if total <= 0:

@@ -53,28 +53,28 @@ class TextSegments:
 
     def borders(self, translations: Sequence[str]) -> list["SegmentBorders"]:
         """Return where each sentence stands in the text, and its translation in what `join` returns."""
-        segment_borders, start, reached = [], len(self.separators[0]), len(self.separators[0])
+        segment_borders, start, target_start = [], len(self.separators[0]), len(self.separators[0])
         rows = zip(self.sentences, self.separators[1:], self._translations_with_separators(translations), strict=True)
         for sentence, between, (text, separator) in rows:
-            end, until = start + len(sentence), reached + len(text)
-            segment_borders.append(SegmentBorders(start, end, reached, until))
-            start, reached = end + len(between), until + len(separator)
+            end, target_end = start + len(sentence), target_start + len(text)
+            segment_borders.append(SegmentBorders(start, end, target_start, target_end))
+            start, target_start = end + len(between), target_end + len(separator)
         return segment_borders
 
     def _translations_with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Each translation, and what stands behind it."""
         pairs = list(zip(self.sentences, translations, strict=True))
-        for place, (source, text) in enumerate(pairs):
-            separator = self.separators[place + 1]
-            following = pairs[place + 1] if place + 1 < len(pairs) else ("", "")
-            is_changed = text != source or following[0] != following[1]
-            if not separator and is_changed and needs_space(text, following[1]):
+        for index, (source, text) in enumerate(pairs):
+            separator = self.separators[index + 1]
+            next_pair = pairs[index + 1] if index + 1 < len(pairs) else ("", "")
+            is_changed = text != source or next_pair[0] != next_pair[1]
+            if not separator and is_changed and needs_space(text, next_pair[1]):
                 separator = " "
             yield text, separator
 
 
-def needs_space(text: str, following: str) -> bool:
+def needs_space(text: str, next_text: str) -> bool:
     """Whether two sentences of a language that puts spaces between words would run together."""
-    if not text or not following or has_spaceless_script([text[-2:], following[0]]):
+    if not text or not next_text or has_spaceless_script([text[-2:], next_text[0]]):
         return False
-    return bool(_ENDS_IN_WORD.search(text)) or (text[-1] in ".?!…:;,؟۔।»”\"')" and following[0] not in ".?!…:;,")
+    return bool(_ENDS_IN_WORD.search(text)) or (text[-1] in ".?!…:;,؟۔।»”\"')" and next_text[0] not in ".?!…:;,")

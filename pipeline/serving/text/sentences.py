@@ -59,13 +59,13 @@ def split_text(
         parts = [sentence] if fits is None else cut_sentence(sentence, fits)
         for number, part in enumerate(parts):
             bare = part.strip(_UNREAD)
-            before, after = part[: len(part) - len(part.lstrip(_UNREAD))], part[len(part.rstrip(_UNREAD)) :]
+            prefix, suffix = part[: len(part) - len(part.lstrip(_UNREAD))], part[len(part.rstrip(_UNREAD)) :]
             if not bare:
                 separators[-1] += part
                 continue
-            separators[-1] += before
+            separators[-1] += prefix
             sentences.append(bare)
-            separators.append(after)
+            separators.append(suffix)
             if number < len(parts) - 1:
                 cuts.add(len(sentences) - 1)
     return TextSegments(tuple(sentences), tuple(separators), frozenset(cuts))
@@ -74,10 +74,10 @@ def split_text(
 def _find_sentences(text: str, language: str | None, line_break: "regex.Pattern[str]") -> Iterator[str]:
     """The sentences of a text with the spaces around them, and its line breaks; joined they are the text."""
     start = 0
-    for found in line_break.finditer(text):
-        yield from _split_line(text[start : found.start()], language)
-        yield found.group()
-        start = found.end()
+    for match in line_break.finditer(text):
+        yield from _split_line(text[start : match.start()], language)
+        yield match.group()
+        start = match.end()
     yield from _split_line(text[start:], language)
 
 

@@ -43,10 +43,10 @@ def make_near_duplicate_hasher(config: NearDuplicatesConfig) -> Callable[[TextPa
     band_factors = splitmix64(np.arange(1, rows + 1, dtype=np.uint64)) | np.uint64(1)
 
     def band_keys(pairs: TextPairBatch) -> Keys:
-        both = zip(pairs.source.texts, pairs.target.texts, strict=True)
+        text_pairs = zip(pairs.source.texts, pairs.target.texts, strict=True)
         # padded, so that the shortest has one sequence
         texts = TextBatch(
-            [f"{fold_spelling(source)}\n{fold_spelling(target)}".ljust(config.shingle) for source, target in both]
+            [f"{fold_spelling(source)}\n{fold_spelling(target)}".ljust(config.shingle) for source, target in text_pairs]
         )
         hashes, offsets = _shingle_hashes_and_offsets(texts, factors)
         minima = RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, bands * rows, SEED)
@@ -61,9 +61,9 @@ def _shingle_hashes_and_offsets(texts: TextBatch, factors: Keys) -> tuple[Keys, 
     """The hashes of all sequences of characters, and where those of each text begin, with the end (n + 1,)."""
     width, characters = len(factors), texts.characters.astype(np.uint64)
     windows = len(characters) - width + 1
-    sums = sum(characters[place : place + windows] * factors[place] for place in range(width))
+    sums = sum(characters[offset : offset + windows] * factors[offset] for offset in range(width))
     counts = texts.lengths - width + 1
     begins = np.cumsum(texts.lengths) - texts.lengths
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    places = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
-    return splitmix64(np.asarray(sums)[places]), offsets.astype(np.uint64)
+    positions = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
+    return splitmix64(np.asarray(sums)[positions]), offsets.astype(np.uint64)

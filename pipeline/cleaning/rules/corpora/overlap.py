@@ -30,29 +30,29 @@ class HeldOutKeys:
             pairs: of validation and test data, one for each reference.
             both_ways: whether training data may have them the other way round, as those of several languages may.
         """
-        folded = [(fold_spelling(source), fold_spelling(target)) for source, target in pairs]
-        folded += [(target, source) for source, target in folded] if both_ways else []
-        sources, targets = (np.unique(hash_texts(each[side] for each in folded if each[side])) for side in (0, 1))
-        return cls(sources, targets, np.unique(_hash_pairs(folded)))
+        folded_pairs = [(fold_spelling(source), fold_spelling(target)) for source, target in pairs]
+        folded_pairs += [(target, source) for source, target in folded_pairs] if both_ways else []
+        sources, targets = (np.unique(hash_texts(each[side] for each in folded_pairs if each[side])) for side in (0, 1))
+        return cls(sources, targets, np.unique(_hash_pairs(folded_pairs)))
 
 
 def mark_shared_pairs(pairs: TextPairBatch, config: OverlapConfig, held_out: HeldOutKeys) -> Floats:
     """(n, 1) 1 where a pair is shared with the held-out data, 0 where it is not."""
-    folded = [[fold_spelling(text) for text in side.texts] for side in (pairs.source, pairs.target)]
+    folded_sides = [[fold_spelling(text) for text in side.texts] for side in (pairs.source, pairs.target)]
     if config.sides == "both" and pairs.has_source:
-        return as_column(_is_in(_hash_pairs(zip(*folded, strict=True)), held_out.pairs))
-    shared = _is_in(hash_texts(folded[1]), held_out.targets)
+        return as_column(_is_in(_hash_pairs(zip(*folded_sides, strict=True)), held_out.pairs))
+    is_shared = _is_in(hash_texts(folded_sides[1]), held_out.targets)
     if pairs.has_source:
-        shared |= _is_in(hash_texts(folded[0]), held_out.sources)
-    return as_column(shared)
+        is_shared |= _is_in(hash_texts(folded_sides[0]), held_out.sources)
+    return as_column(is_shared)
 
 
-def _hash_pairs(folded: Iterable[tuple[str, str]]) -> Keys:
-    return hash_texts(f"{source}\n{target}" for source, target in folded)
+def _hash_pairs(folded_pairs: Iterable[tuple[str, str]]) -> Keys:
+    return hash_texts(f"{source}\n{target}" for source, target in folded_pairs)
 
 
-def _is_in(keys: Keys, known: Keys) -> Bools:
-    if not len(known):
+def _is_in(keys: Keys, sorted_keys: Keys) -> Bools:
+    if not len(sorted_keys):
         return np.zeros(len(keys), np.bool_)
-    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.asarray(known[places] == keys)
+    indices = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return np.asarray(sorted_keys[indices] == keys)

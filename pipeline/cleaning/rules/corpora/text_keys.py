@@ -24,8 +24,8 @@ DIGITS_PATTERN = regex.compile(r"\p{N}+")
 def hash_texts(texts: Iterable[str]) -> Keys:
     """(n,) the key of each text, as it is written."""
     digest = hashlib.blake2b
-    found = b"".join(digest(each.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest() for each in texts)
-    return np.frombuffer(found, "<u8").astype(np.uint64)
+    digests = b"".join(digest(each.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest() for each in texts)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
 def separate_directions(keys: Keys, languages: tuple[str, str] | None) -> Keys:

@@ -14,5 +14,5 @@ from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 def measure_side_similarity(pairs: TextPairBatch, config: CopiesConfig) -> Floats:
     """(n, 1) the likeness of the two sides."""
     sides = [[text.lower() for text in side.texts] if config.fold_case else side.texts for side in pairs.sides]
-    found = cpdist(*sides, scorer=Levenshtein.normalized_similarity, dtype=np.float64, workers=1)
-    return as_column(found)
+    similarities = cpdist(*sides, scorer=Levenshtein.normalized_similarity, dtype=np.float64, workers=1)
+    return as_column(similarities)

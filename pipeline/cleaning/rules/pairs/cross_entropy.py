@@ -54,15 +54,16 @@ def _load_translation_model(name: str, device: str) -> LoadedModel:
 def _cross_entropies(loaded: LoadedModel, sources: Sequence[str], targets: Sequence[str]) -> Floats:
     """(n,) nats a piece of each target, infinite where it has no probability."""
     limit = loaded.model.max_length - 1
-    read, written = loaded.source_tokenizer.encode_batch(sources), loaded.target_tokenizer.encode_batch(targets)
+    source_ids = loaded.source_tokenizer.encode_batch(sources)
+    target_ids = loaded.target_tokenizer.encode_batch(targets)
     rows = [
-        row for row, (source, target) in enumerate(zip(read, written, strict=True))
+        row for row, (source, target) in enumerate(zip(source_ids, target_ids, strict=True))
         if source and target and len(source) <= limit and len(target) <= limit
     ]  # fmt: skip
-    found = np.full(len(sources), np.inf)
+    entropies = np.full(len(sources), np.inf)
     if rows:
         device = next(loaded.model.parameters()).device
-        chosen = [read[row] for row in rows], [written[row] for row in rows]
-        log_probs = target_log_probs(loaded.model, *chosen, device=device)
-        found[rows] = -log_probs / (np.array([len(each) for each in chosen[1]]) + 1)
-    return found
+        chosen_ids = [source_ids[row] for row in rows], [target_ids[row] for row in rows]
+        log_probs = target_log_probs(loaded.model, *chosen_ids, device=device)
+        entropies[rows] = -log_probs / (np.array([len(each) for each in chosen_ids[1]]) + 1)
+    return entropies

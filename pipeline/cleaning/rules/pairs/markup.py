@@ -30,10 +30,10 @@ MARKUP_CHARACTERS = frozenset("@<{%&")
 def measure_markup_similarity(pairs: TextPairBatch, config: MarkupConfig) -> Floats:
     """(n, 1) the likeness of the addresses and tags of both sides."""
     scores = np.ones(len(pairs))
-    for row, both in enumerate(zip(*(side.texts for side in pairs.sides), strict=True)):
-        if any(map(_may_have_markup, both)):
+    for row, texts in enumerate(zip(*(side.texts for side in pairs.sides), strict=True)):
+        if any(map(_may_have_markup, texts)):
             source, target = (
-                Counter(each.rstrip(SENTENCE_MARKS) for each in MARKUP_PATTERN.findall(text)) for text in both
+                Counter(each.rstrip(SENTENCE_MARKS) for each in MARKUP_PATTERN.findall(text)) for text in texts
             )
             union = (source | target).total()
             scores[row] = (source & target).total() / union if union else 1.0

@@ -29,5 +29,5 @@ def measure_digit_similarity(pairs: TextPairBatch, config: NumbersConfig) -> Flo
 
 def _nonzero_digits(text: str) -> str:
     if not text.isascii():
-        text = OTHER_DIGIT_PATTERN.sub(lambda found: str(decimal(found[0], 0)), text)
+        text = OTHER_DIGIT_PATTERN.sub(lambda match: str(decimal(match[0], 0)), text)
     return str(NO_DIGIT_PATTERN.sub("", text))

@@ -8,7 +8,7 @@ from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 def mark_pairs_with_words(pairs: TextPairBatch, config: EmptyConfig) -> Floats:
     """(n, 1) 1 where every side has a word, 0 where one has none."""
-    filled = np.ones(len(pairs), np.bool_)
+    has_words = np.ones(len(pairs), np.bool_)
     for side in pairs.sides:
-        filled &= side.num_words > 0
-    return as_column(filled)
+        has_words &= side.num_words > 0
+    return as_column(has_words)

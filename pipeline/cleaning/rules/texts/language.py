@@ -34,18 +34,20 @@ def make_language_measure(config: LanguageConfig) -> Callable[[TextPairBatch], F
     except ImportError:
         raise missing_package_error("language", "py3langid") from None
     identifier = _load_identifier(langid)
-    wanted = [code for code in (config.source, config.target) if code is not None]
-    for code in (*wanted, *config.languages):
+    codes = [code for code in (config.source, config.target) if code is not None]
+    for code in (*codes, *config.languages):
         if code not in identifier.labels:
-            known = format_names(sorted(identifier.labels), max_chars=1000)
-            raise RecipeError(f'clean.language: py3langid does not know the language "{code}"; it knows {known}')
-    identifier.set_languages(sorted({*wanted, *config.languages}) if config.languages else None)
+            supported_codes = format_names(sorted(identifier.labels), max_chars=1000)
+            raise RecipeError(
+                f'clean.language: py3langid does not know the language "{code}"; it knows {supported_codes}'
+            )
+    identifier.set_languages(sorted({*codes, *config.languages}) if config.languages else None)
 
     def probability(text: str, code: str) -> float:
         if not text:
             return 1.0
-        found, confidence = identifier.classify(text)
-        return float(confidence) if found == code else 0.0
+        label, confidence = identifier.classify(text)
+        return float(confidence) if label == code else 0.0
 
     def measure(pairs: TextPairBatch) -> Floats:
         scores = np.ones(len(pairs))

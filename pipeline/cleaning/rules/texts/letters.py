@@ -14,6 +14,6 @@ def measure_letter_share(pairs: TextPairBatch, config: LettersConfig) -> Floats:
     """(n, 1) the share of letters of the side that has fewer."""
     shares = np.ones(len(pairs))
     for side in pairs.sides:
-        found = side.count_flagged(letters()[side.characters])
-        shares = np.minimum(shares, np.where(side.lengths > 0, found / np.maximum(side.lengths, 1), 1.0))
+        counts = side.count_flagged(letters()[side.characters])
+        shares = np.minimum(shares, np.where(side.lengths > 0, counts / np.maximum(side.lengths, 1), 1.0))
     return as_column(shares)

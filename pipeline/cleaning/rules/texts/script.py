@@ -16,8 +16,8 @@ def measure_script_share(pairs: TextPairBatch, config: ScriptConfig) -> Floats:
     for side, script in ((pairs.source, config.source), (pairs.target, config.target)):
         if script is None or not (side is pairs.target or pairs.has_source):
             continue
-        found, of_script = (
+        num_letters, num_of_script = (
             side.count_flagged(table[side.characters]) for table in (letters(), letters_of_script(script))
         )
-        shares = np.minimum(shares, np.where(found > 0, of_script / np.maximum(found, 1), 1.0))
+        shares = np.minimum(shares, np.where(num_letters > 0, num_of_script / np.maximum(num_letters, 1), 1.0))
     return as_column(shares)

@@ -44,7 +44,7 @@ def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int)
         vocab_size: the number of pieces.
     """
     stack, masked = config.encoder, TASK_SPECS[config.task].hides_pieces
-    found: JsonObject = {
+    settings: JsonObject = {
         "vocab_size": vocab_size + masked,
         "hidden_size": stack.dim,
         "num_hidden_layers": stack.layers,
@@ -60,7 +60,7 @@ def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int)
         **tfm_import_settings(config),
         **SPECIAL_TOKEN_IDS,
     }
-    return found | ({"tfm": {**found["tfm"], MASK_TOKEN_ID_KEY: vocab_size}} if masked else {})
+    return settings | ({"tfm": {**settings["tfm"], MASK_TOKEN_ID_KEY: vocab_size}} if masked else {})
 
 
 def _max_positions(config: ModelConfig) -> int:
@@ -133,15 +133,15 @@ def standardize_state_dict(
         state_dict: the weights of the file.
     """
     state_dict = {
-        _rename_legacy_weight(name): each
-        for name, each in state_dict.items()
+        _rename_legacy_weight(name): tensor
+        for name, tensor in state_dict.items()
         if not name.startswith("cls.seq_relationship.")
     }
     if not any(name.startswith(f"{family.prefix}.") for name in state_dict):
-        state_dict = {f"{family.prefix}.{name}": each for name, each in state_dict.items()}
+        state_dict = {f"{family.prefix}.{name}": tensor for name, tensor in state_dict.items()}
     pooler = f"{family.prefix}.pooler.dense"
     if head.inner != pooler:
-        state_dict = {name: each for name, each in state_dict.items() if not name.startswith(f"{pooler}.")}
+        state_dict = {name: tensor for name, tensor in state_dict.items() if not name.startswith(f"{pooler}.")}
     types = state_dict.pop(family.type_embeddings)
     state_dict[family.position_embeddings] = (
         state_dict[family.position_embeddings][family.position_offset(settings) :] + types[:1]

@@ -58,8 +58,8 @@ def _encoder_class(
 
 def list_family_classes(family: EncoderFamily) -> tuple[HuggingFaceClass, ...]:
     """The classes of a family that have a head."""
-    in_head = tuple(HUGGINGFACE_ACTIVATIONS) if family.head_activation is None else (family.head_activation,)
-    transform: Any = {"head_transform": (True,), "activation": in_head}
+    head_activations = tuple(HUGGINGFACE_ACTIVATIONS) if family.head_activation is None else (family.head_activation,)
+    transform: Any = {"head_transform": (True,), "activation": head_activations}
     first: Any = {"pooling": ("first",)}
     return (
         _encoder_class(family, "ForMaskedLM", "fill-mask", MASKED_TASKS, family.masked, **transform),

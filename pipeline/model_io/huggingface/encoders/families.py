@@ -100,23 +100,25 @@ class EncoderFamily:
         if self.embedding_norm:
             yield from norm_weights("embedding.norm", f"{self.prefix}.embeddings.LayerNorm")
         for i in range(config.encoder.layers):
-            ours, theirs = f"encoder.{i}", f"{self.prefix}.encoder.layer.{i}"
-            products = [f"{theirs}.attention.self.{name}" for name in ("query", "key", "value")]
-            yield from linear_weights(f"{ours}.attention.query_key_value", *products, sizes=[config.encoder.dim] * 3)
-            yield from linear_weights(f"{ours}.attention.output", f"{theirs}.attention.output.dense")
-            yield from linear_weights(f"{ours}.feed_forward.inner", f"{theirs}.intermediate.dense")
-            yield from linear_weights(f"{ours}.feed_forward.outer", f"{theirs}.output.dense")
-            yield from norm_weights(f"{ours}.around_attention.norm", f"{theirs}.{self.norm_attention}")
-            yield from norm_weights(f"{ours}.around_feed_forward.norm", f"{theirs}.{self.norm_feed_forward}")
+            tfm_layer, hf_layer = f"encoder.{i}", f"{self.prefix}.encoder.layer.{i}"
+            products = [f"{hf_layer}.attention.self.{name}" for name in ("query", "key", "value")]
+            yield from linear_weights(
+                f"{tfm_layer}.attention.query_key_value", *products, sizes=[config.encoder.dim] * 3
+            )
+            yield from linear_weights(f"{tfm_layer}.attention.output", f"{hf_layer}.attention.output.dense")
+            yield from linear_weights(f"{tfm_layer}.feed_forward.inner", f"{hf_layer}.intermediate.dense")
+            yield from linear_weights(f"{tfm_layer}.feed_forward.outer", f"{hf_layer}.output.dense")
+            yield from norm_weights(f"{tfm_layer}.around_attention.norm", f"{hf_layer}.{self.norm_attention}")
+            yield from norm_weights(f"{tfm_layer}.around_feed_forward.norm", f"{hf_layer}.{self.norm_feed_forward}")
         if self.norm_last is not None:
             yield from norm_weights("encoder_norm", f"{self.prefix}.{self.norm_last}")
 
 
 def _bert_head_names(prefix: str) -> tuple[HeadWeightNames, HeadWeightNames]:
     """The heads of masked tokens, and of labels."""
-    made = "cls.predictions"
+    head = "cls.predictions"
     masked = HeadWeightNames(
-        f"{made}.decoder.weight", f"{made}.bias", f"{made}.transform.dense", f"{made}.transform.LayerNorm"
+        f"{head}.decoder.weight", f"{head}.bias", f"{head}.transform.dense", f"{head}.transform.LayerNorm"
     )
     return masked, HeadWeightNames("classifier.weight", "classifier.bias", f"{prefix}.pooler.dense")
 

@@ -14,18 +14,18 @@ def has_tfm_labels(settings: JsonObject) -> bool:
 def read_label_names(settings: JsonObject, kind: LabelKind) -> list[str]:
     """The names in their order, without control tokens. Raises ValueError if one cannot be a name here."""
     names = _read_id2label(settings)[len(SPECIAL_TOKENS) if has_tfm_labels(settings) else 0 :]
-    known: set[str] = set()
+    unique_names: set[str] = set()
     for name in names:
         if split_label_names(name, kind) != [name]:
-            inside = "in or around it" if kind == "tags" else "around it"
-            raise ValueError(f"the label {name!r} is empty or has white space {inside}")
-        if name in known:
+            position = "in or around it" if kind == "tags" else "around it"
+            raise ValueError(f"the label {name!r} is empty or has white space {position}")
+        if name in unique_names:
             raise ValueError(f"two labels are called {name!r}")
-        known.add(name)
+        unique_names.add(name)
     return names
 
 
 def _read_id2label(settings: JsonObject) -> list[str]:
     """Every name by its number; without any there are two, as transformers has them by default."""
-    named = settings.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    return [str(named[str(number)]) for number in range(len(named))]
+    names_by_id = settings.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    return [str(names_by_id[str(number)]) for number in range(len(names_by_id))]

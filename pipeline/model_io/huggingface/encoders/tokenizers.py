@@ -40,35 +40,37 @@ def read_encoder_tokenizers(
         DataError: a file is missing.
         ValueError: tfm does not have such a tokenizer.
     """
-    about = _tokenizer_settings(folder)
-    document = read_tokenizer_document(folder, settings, about)
+    tokenizer_config = _tokenizer_settings(folder)
+    document = read_tokenizer_document(folder, settings, tokenizer_config)
     check_number_of_pieces(document, size)
-    hidden = settings.get("tfm", {}).get(MASK_TOKEN_ID_KEY)
-    document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != hidden]
+    mask_id = settings.get("tfm", {}).get(MASK_TOKEN_ID_KEY)
+    document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != mask_id]
     numbers = {piece: number for number, piece in document_pieces(document).items()}
-    before, after = surrounding_token_ids(document)
-    unknown = document["model"].get("unk_token") or about.get("unk_token") or UNK
-    stands_for_hidden = numbers.get(about.get("mask_token", ""), numbers.get(about.get("pad_token", "")))
-    found = {EOS: after, BOS: before, UNK: numbers.get(unknown), PAD: stands_for_hidden}
-    roles = {role: number for role, number in found.items() if number is not None}
-    made = renumber(document, roles, size)
-    rows = made.rows
-    if hidden is None and rows[: len(SPECIAL_TOKENS)] == [*range(len(SPECIAL_TOKENS))] and PAD in roles:
+    prefix_id, suffix_id = surrounding_token_ids(document)
+    unknown = document["model"].get("unk_token") or tokenizer_config.get("unk_token") or UNK
+    pad_or_mask_id = numbers.get(
+        tokenizer_config.get("mask_token", ""), numbers.get(tokenizer_config.get("pad_token", ""))
+    )
+    ids_by_role = {EOS: suffix_id, BOS: prefix_id, UNK: numbers.get(unknown), PAD: pad_or_mask_id}
+    roles = {role: number for role, number in ids_by_role.items() if number is not None}
+    renumbered = renumber(document, roles, size)
+    rows = renumbered.rows
+    if mask_id is None and rows[: len(SPECIAL_TOKENS)] == [*range(len(SPECIAL_TOKENS))] and PAD in roles:
         rows[PAD_ID], rows[roles[PAD]] = rows[roles[PAD]], rows[PAD_ID]  # called as ours, but hidden pieces are not
-    source = Tokenizer.from_json(json.dumps(made.document)).without_spelled_control_tokens()
+    source = Tokenizer.from_json(json.dumps(renumbered.document)).without_spelled_control_tokens()
     target = source if kind is None else make_label_tokenizer(read_label_names(settings, kind), kind)
-    return ImportedTokenizers(source, target, rows, made.unmapped_ids), before is not None
+    return ImportedTokenizers(source, target, rows, renumbered.unmapped_ids), prefix_id is not None
 
 
 def _tokenizer_settings(folder: Snapshot) -> JsonObject:
     """The settings of a tokenizer, its tokens as they are spelled."""
-    found: JsonObject = {}
+    settings: JsonObject = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        said = folder.read_document(name)
-        check_values(said, TOKENIZER_CHECKS, folder.folder / name)
-        found |= said
-    spelled = {key: each["content"] for key, each in found.items() if isinstance(each, dict) and "content" in each}
-    return found | spelled
+        document = folder.read_document(name)
+        check_values(document, TOKENIZER_CHECKS, folder.folder / name)
+        settings |= document
+    spellings = {key: each["content"] for key, each in settings.items() if isinstance(each, dict) and "content" in each}
+    return settings | spellings
 
 
 def surrounding_token_ids(document: JsonObject) -> tuple[int | None, int]:

@@ -38,18 +38,18 @@ def read_tokenizer_document(folder: Snapshot, settings: JsonObject, tokenizer_co
         tokenizer_config.get("tokenizer_class") or TOKENIZER_CLASSES.get(settings.get("model_type", ""))
     ).removesuffix("Fast")
     kind = SAME_CLASSES.get(kind, kind)
-    of_kind = {
+    parts_of_kind = {
         "BertTokenizer": (BERT_CONTROL_TOKENS, bert_components),
         "RobertaTokenizer": (ROBERTA_CONTROL_TOKENS, byte_level_components),
         "GPT2Tokenizer": ({}, byte_level_components),
     }.get(kind)
-    if of_kind is not None:
-        for key, token in of_kind[0].items():
+    if parts_of_kind is not None:
+        for key, token in parts_of_kind[0].items():
             tokenizer_config.setdefault(key, token)
     if folder.has_file(TOKENIZER_FILE):
         document: JsonObject = add_model_type(folder.read_document(TOKENIZER_FILE))
-        if of_kind is not None:
-            document |= of_kind[1](tokenizer_config)
+        if parts_of_kind is not None:
+            document |= parts_of_kind[1](tokenizer_config)
         return document
     words, pairs = "vocab.txt", ("vocab.json", "merges.txt")
     if kind == "BertTokenizer" and folder.has_file(words):
@@ -71,5 +71,5 @@ def read_tokenizer_document(folder: Snapshot, settings: JsonObject, tokenizer_co
     ends, begins, vocab = tokenizer_config["sep_token"], tokenizer_config["cls_token"], document["model"]["vocab"]
     if not {ends, begins} <= {*vocab}:
         raise ValueError(f"its vocabulary lacks {begins} or {ends}")
-    around = {"type": "BertProcessing", "sep": [ends, vocab[ends]], "cls": [begins, vocab[begins]]}
-    return {**document, "post_processor": around}
+    post_processor = {"type": "BertProcessing", "sep": [ends, vocab[ends]], "cls": [begins, vocab[begins]]}
+    return {**document, "post_processor": post_processor}

@@ -29,11 +29,11 @@ MAX_UNUSED_WEIGHT_ELEMENTS = 2**27
 """The most numbers that belong to no weight of tfm, such as masks, beside as many again as its weights have."""
 
 
-def check_weights(received: Snapshot, settings: JsonObject, model_class: HuggingFaceClass) -> None:
+def check_weights(snapshot: Snapshot, settings: JsonObject, model_class: HuggingFaceClass) -> None:
     """Check that the weights are those of config.json, in names, shapes and type.
 
     Args:
-        received: the folder.
+        snapshot: the folder.
         settings: its config.json.
         model_class: the class.
 
@@ -41,32 +41,34 @@ def check_weights(received: Snapshot, settings: JsonObject, model_class: Hugging
         DataError: an id of a token is wrong, or the weights need too much memory.
         ValueError: the weights do not fit.
     """
-    found = _empty_weights(received)
-    given = sum(each.numel() for each in found.values())
+    state_dict = _empty_weights(snapshot)
+    num_elements = sum(weight.numel() for weight in state_dict.values())
     output = model_class.tables[-1]
-    if len(model_class.tables) > 1 and settings.get("tie_word_embeddings") is False and output not in found:
+    if len(model_class.tables) > 1 and settings.get("tie_word_embeddings") is False and output not in state_dict:
         raise ValueError(f"it has no {output}, and tie_word_embeddings = false, so that the output has its own table")
-    size = _num_embedding_rows(found, settings, model_class)
-    check_token_ids(settings, size, received.folder / CONFIG_FILE)
-    check_token_ids(received.read_document(GENERATION_CONFIG_FILE), size, received.folder / GENERATION_CONFIG_FILE)
+    size = _num_embedding_rows(state_dict, settings, model_class)
+    check_token_ids(settings, size, snapshot.folder / CONFIG_FILE)
+    check_token_ids(snapshot.read_document(GENERATION_CONFIG_FILE), size, snapshot.folder / GENERATION_CONFIG_FILE)
     with torch.device("meta"):
-        found = model_class.standardize_state_dict(settings, found)
-        config = ModelConfig.model_validate(model_class.read(settings, found))
-        check_weight_names(model_class, config, found)
-        kept = model_class.import_weights(config, found)
-    shapes = {name: tuple(each.shape) for name, each in kept.items()}
+        state_dict = model_class.standardize_state_dict(settings, state_dict)
+        config = ModelConfig.model_validate(model_class.read(settings, state_dict))
+        check_weight_names(model_class, config, state_dict)
+        model_weights = model_class.import_weights(config, state_dict)
+    shapes = {name: tuple(weight.shape) for name, weight in model_weights.items()}
     source = _num_rows_of_first_weight(shapes, "source_embedding.table.weight", "embedding.table.weight")
     target = _num_rows_of_first_weight(shapes, "output.weight", "embedding.table.weight")
-    check_shapes_match(model_weight_shapes(config, source_vocab=source, target_vocab=target), shapes, received.folder)
-    for name, each in kept.items():
-        if not each.is_floating_point():
+    check_shapes_match(model_weight_shapes(config, source_vocab=source, target_vocab=target), shapes, snapshot.folder)
+    for name, weight in model_weights.items():
+        if not weight.is_floating_point():
             raise ValueError(f"its weights are not {', '.join(FLOAT_DTYPES)}: {name}")
-    wanted = sum(map(math.prod, shapes.values()))
-    if given > 3 * wanted + MAX_UNUSED_WEIGHT_ELEMENTS:
-        raise ValueError(f"its files have {given:,} numbers, and a model of this shape {wanted:,}")
-    if 4 * wanted > (memory := _total_memory_bytes()):
-        problem = f"has {4 * wanted / 2**30:,.1f} GiB of weights in fp32, and this machine {memory / 2**30:,.1f} GiB"
-        raise DataError(f"{problem} of memory", file=received.folder)
+    num_expected = sum(map(math.prod, shapes.values()))
+    if num_elements > 3 * num_expected + MAX_UNUSED_WEIGHT_ELEMENTS:
+        raise ValueError(f"its files have {num_elements:,} numbers, and a model of this shape {num_expected:,}")
+    if 4 * num_expected > (memory := _total_memory_bytes()):
+        problem = (
+            f"has {4 * num_expected / 2**30:,.1f} GiB of weights in fp32, and this machine {memory / 2**30:,.1f} GiB"
+        )
+        raise DataError(f"{problem} of memory", file=snapshot.folder)
 
 
 def check_weight_names(model_class: HuggingFaceClass, config: ModelConfig, state_dict: StateDict) -> None:
@@ -80,23 +82,23 @@ def check_weight_names(model_class: HuggingFaceClass, config: ModelConfig, state
     Raises:
         ValueError: a weight has no place.
     """
-    placed = {name for weight in model_class.weights(config) for name in weight.theirs} | {
+    names = {name for weight in model_class.weights(config) for name in weight.hf_names} | {
         *model_class.tables,
         model_class.bias,
     }
     for name in state_dict:
-        if name not in placed and not name.endswith(IGNORED_WEIGHTS):
+        if name not in names and not name.endswith(IGNORED_WEIGHTS):
             raise ValueError(f"it has a weight that has no place in ours, {name}")
 
 
-def _empty_weights(received: Snapshot) -> StateDict:
+def _empty_weights(snapshot: Snapshot) -> StateDict:
     """A tensor without numbers for each weight; any that is not of a floating-point type is one of integers."""
-    found: dict[str, Tensor] = {}
-    for file in received.weight_files():
+    state_dict: dict[str, Tensor] = {}
+    for file in snapshot.weight_files():
         for name, (shape, kind) in read_tensor_specs(file).items():
             dtype = torch.float32 if kind in FLOAT_DTYPES else torch.int64
-            found[name] = torch.empty(shape, dtype=dtype, device="meta")
-    return found
+            state_dict[name] = torch.empty(shape, dtype=dtype, device="meta")
+    return state_dict
 
 
 def _num_embedding_rows(state_dict: StateDict, settings: JsonObject, model_class: HuggingFaceClass) -> int:

@@ -42,8 +42,8 @@ def optional_check(check: ValueCheck) -> ValueCheck:
 
 
 def _token_problem(value: object) -> str | None:
-    spelled = value.get("content") if isinstance(value, Mapping) else value
-    return None if isinstance(spelled, str) and spelled else "a token: text, or an object with its content"
+    spelling = value.get("content") if isinstance(value, Mapping) else value
+    return None if isinstance(spelling, str) and spelling else "a token: text, or an object with its content"
 
 
 def _name_mapping_problem(value: object) -> str | None:

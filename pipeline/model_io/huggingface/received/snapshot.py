@@ -34,21 +34,21 @@ class Snapshot(PretrainedFolder):
 
     def weight_files(self) -> list[Path]:
         """The files of the weights, links resolved, each once. Raises DataError if one is missing or elsewhere."""
-        return list(dict.fromkeys(place for _, place in self._find_weight_files()))
+        return list(dict.fromkeys(path for _, path in self._find_weight_files()))
 
     def inputs(self) -> dict[str, Input]:
         """Every file that an import may read, as its inputs."""
-        small = {
+        small_files = {
             name: self.locate_file(name) for name in (*READABLE_FILE_NAMES, WEIGHTS_INDEX_FILE) if self.has_file(name)
         }
-        for name, place in small.items():
-            if (size := place.stat().st_size) > MAX_TOKENIZER_FILE_BYTES:
+        for name, path in small_files.items():
+            if (size := path.stat().st_size) > MAX_TOKENIZER_FILE_BYTES:
                 limits = f"{size:,} bytes; {MAX_TOKENIZER_FILE_BYTES:,} at most"
                 problem = f"is larger than any file that tfm reads here ({limits})"
                 raise DataError(problem, file=self.folder / name)
-        places = small | dict(self._find_weight_files())
-        found = {name: Input.from_file(place) for name, place in places.items()}
-        return {name: Input(each.fingerprint, str(self.folder / name)) for name, each in found.items()}
+        paths = small_files | dict(self._find_weight_files())
+        inputs = {name: Input.from_file(path) for name, path in paths.items()}
+        return {name: Input(each.fingerprint, str(self.folder / name)) for name, each in inputs.items()}
 
     def _find_weight_files(self) -> Iterator[tuple[str, Path]]:
         """The files of the weights by name."""

@@ -24,7 +24,7 @@ def test_importing_undoes_exporting() -> None:
         ),
     ):
         theirs = weight.export_tensors(ours)
-        assert [*theirs] == [*weight.theirs]
+        assert [*theirs] == [*weight.hf_names]
         assert torch.equal(weight.import_tensor(theirs), ours)
     both = WeightMapping("w", ("a", "b"), (4, 5), transposed=True).export_tensors(ours)
     assert torch.equal(both["b"], ours[4:].t())
@@ -45,6 +45,8 @@ def test_every_weight_of_a_model_has_one_place_there() -> None:
         assert model_class.name == name
         table = list(model_class.weights(config))
         model = build(config, source_vocab=20, target_vocab=20)
-        assert {*drop_shared_tensors(model.state_dict())} <= {weight.ours for weight in table} <= {*model.state_dict()}
-        placed = [name for weight in table for name in weight.theirs]
+        assert (
+            {*drop_shared_tensors(model.state_dict())} <= {weight.tfm_name for weight in table} <= {*model.state_dict()}
+        )
+        placed = [name for weight in table for name in weight.hf_names]
         assert len(placed) == len({*placed})

@@ -253,7 +253,8 @@ def test_all_that_a_request_asks_for_has_one_time() -> None:
     bench.backend.dispatcher.ask = ask_slowly  # type: ignore[method-assign]
     fields = {"q": "<b>A</b> dog.", "source": "en", "target": "de", "format": "html", "alternatives": 5}
     status, found = ask(bench, fields)
-    assert (status, len(slow)) == (504, 3)
+    assert status == 504
+    assert 1 <= len(slow) <= 3  # of four, however busy the machine is
     assert "longer than 0.5 s" in found["error"]
 
 
