@@ -22,6 +22,7 @@ from tfm.data.corpora.paths.split_names import (
     training_name_rank,
 )
 from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
+from tfm.data.corpora.paths.unread_files import tagged_test_sets, transcripts_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.corpus_keys.table_keys import split_columns
@@ -208,7 +209,8 @@ def _find_corpora_at_path(
     valid = () if uses.valid is None else (corpora[uses.valid],)
     tests = {name: corpora[name] for name in uses.tests}
     unused = [f"{name} ({uses.valid} is)" if name in VALID_NAMES else name for name in uses.unused]
-    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files)
+    tagged = tagged_test_sets(folder) if os.path.isdir(folder) and not hub_splits else []
+    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files, *tagged)
 
 
 def _file_for_folder_error(config: DataConfig) -> DataError:
@@ -245,7 +247,8 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
         if _only_training_pair_name(config, files) is not None:
             return ()
         there = found_files_hint(Path(config.path), files, config.source, config.target)
-        there = there or class_folders_hint(Path(config.path)) or _training_file_hint(config)
+        there = there or class_folders_hint(Path(config.path)) or transcripts_hint(Path(config.path))
+        there = there or _training_file_hint(config)
         raise DataError(
             f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error

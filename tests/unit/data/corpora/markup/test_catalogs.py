@@ -18,6 +18,17 @@ CATALOGS = {
     "a.resx": ('<?xml version="1.0"?>\n<root>\n  <resheader name="version">\n', r"\(RESX\): .* `resx2po -t SOURCE"),
     "a.arb": ('{\n  "@@locale": "de",\n  "title": "Titel"\n}\n', r"\(ARB\): .* `arb2po -t SOURCE"),
     "a.ts": ("<!DOCTYPE TS>\n<TS version='2.1'>\n", r"is a catalog of Qt: make PO of it, as by `ts2po FILE OUT\.po`"),
+    "a.php": ("<?php\n\nreturn [\n    'failed' => 'No.',\n];\n", r"\(PHP\): .* `php2po -t SOURCE"),
+    "a.ftl": (
+        "# x\nhello = Hello, { $name }!\nbye-now = Bye\n    then\ntab =\n    .label = x\n",
+        r"\(Fluent\): .* `fluent2po -t SOURCE",
+    ),
+    "a.ini": ("[Main]\nhello=Hello\nbye=Good bye\n[Other]\nopen=Open it\n", r"\(INI\): .* `ini2po -t SOURCE"),
+    "a.lang": (";Learn more\nMehr erfahren\n\n;About\nÜber\n", r"Mozilla had them .* `mozlang2po FILE OUT\.po`"),
+    "en.yml": (
+        'en:\n  hello: "Hello world"\n  errors:\n    blank: "is blank"\n',
+        r"\(YAML\): .* `yaml2po -t SOURCE",
+    ),
     "a.strings": (
         '/* x */\n"a b" = "A";\n"b" = "B \\"c\\"";\n\n"c" = "";\n',
         r"strings of Apple\): .*personality=strings",
