@@ -14,6 +14,7 @@ from tfm.data.corpora.paths.class_folders import class_folders_hint
 from tfm.data.corpora.paths.single_files import suggest_corpus_table
 from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
+    TRAINING_WORD_PATTERN,
     VALID_NAMES,
     classify_splits,
     is_family_member,
@@ -224,8 +225,12 @@ def _file_for_folder_error(config: DataConfig) -> DataError:
 
 
 def _only_training_pair_name(config: DataConfig, files: Collection[str]) -> str | None:
-    """The name of the only pair of files that does not sound like a split: it is the training data (`corpus.tc`)."""
-    names = [name for name in files if not is_split_name(name)]
+    """The name of the only pair of files that is the training data: that of the word itself (`training`, `Train`) or,
+    if no name has that word within, of the only one that does not sound like a split (`corpus.tc`).
+    """
+    named = [name for name in files if training_name_rank(name) == 0]
+    names = [name for name in named if TRAINING_WORD_PATTERN.fullmatch(name)]
+    names = names or ([] if named else [name for name in files if not is_split_name(name)])
     return names[0] if len(names) == 1 and config.source is not None else None
 
 

@@ -5,11 +5,12 @@ from itertools import islice
 from pathlib import Path
 
 from tfm.data.corpora.markup.problems import MAX_LINES_READ, is_tagged_test_set
+from tfm.data.corpora.markup.speech import utterance_ids_problem
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
 
 TEST_SET_ENDINGS = (".sgm", ".sgml", ".xml")
-TRANSCRIPT_PATTERN = "*.trans.txt"
+TRANSCRIPT_PATTERN, KALDI_NAME = "*.trans.txt", "text"
 MAX_FILES_LOOKED_AT = 10_000
 
 
@@ -27,9 +28,11 @@ def _is_test_set(path: Path) -> bool:
 
 
 def transcripts_hint(folder: Path) -> str:
-    """Name transcripts in a folder of recordings, as LibriSpeech has them, and what makes texts of them; empty if there
-    are none.
+    """Name transcripts in a folder of recordings, as LibriSpeech and Kaldi have them, and what makes texts of them;
+    empty if there are none.
     """
+    if (problem := _kaldi_problem(folder / KALDI_NAME)) is not None:
+        return f"; its file {KALDI_NAME} {problem}"
     files = islice(folder.rglob("*"), MAX_FILES_LOOKED_AT)
     found = min((path.name for path in files if path.match(TRANSCRIPT_PATTERN)), default="")
     if not found:
@@ -40,3 +43,10 @@ def transcripts_hint(folder: Path) -> str:
         f'sound; the texts alone are written by {find} > texts.txt; set data.train = {{ source = "none", target = '
         '"texts.txt" }'
     )
+
+
+def _kaldi_problem(path: Path) -> str | None:
+    try:
+        return utterance_ids_problem(list(islice(open_lines(path), MAX_LINES_READ)))
+    except (DataError, OSError):  # there is none, or it is not a text
+        return None

@@ -34,3 +34,10 @@ def test_transcripts_of_recordings_are_named_with_the_command_that_writes_their_
         resolve_splits(DataConfig.model_validate({"path": str(tmp_path / "dev"), "source": "en", "target": "de"}))
     command = str(error.value).partition("written by ")[2].partition(" > ")[0]
     assert subprocess.run(command, shell=True, capture_output=True, text=True).stdout == "GO a\nDO\nGO b\nDO\n"
+
+
+def test_transcripts_of_kaldi_are_named(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a_1-x GO\na_1-y DO\na_1-z\n")
+    (tmp_path / "wav.scp").write_text("a_1-x x.wav\n")
+    with pytest.raises(DataError, match=r"its file text has names of utterances .*\(a_1-x\).* cut them, as by sed"):
+        resolve_splits(DataConfig.model_validate({"path": str(tmp_path), "source": "en", "target": "de"}))
