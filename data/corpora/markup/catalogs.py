@@ -53,6 +53,8 @@ def catalog_problem(lines: Sequence[str]) -> str | None:
 
 def _are_fluent(messages: Sequence[str]) -> bool:
     """Whether each line is a message of Fluent or goes on with one, and some has a variable, a term or an attribute."""
+    if messages[0][0].isspace() or sum(not line[0].isspace() for line in messages) < 2:
+        return False
     return all(map(FLUENT_PATTERN.fullmatch, messages)) and FLUENT_MARK.search("\n".join(messages)) is not None
 
 

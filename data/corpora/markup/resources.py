@@ -72,7 +72,9 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
 """Why a file whose first lines match is no text a line, and what to do."""
 
 TREE_BEGIN = re.compile(r"[ \t]*\( ?\(?[A-Z][^\s()]*")
-YAML_KEY = re.compile(r"(?P<indent> *)(?P<items>(?:- +)*)(?P<key>['\"]?[A-Za-z_][\w./ -]*['\"]?):(?P<value> .*)?")
+YAML_KEY = re.compile(
+    r"(?P<indent> *)(?P<items>(?:- +)*)(?P<key>['\"]?[A-Za-z_][\w./-]*(?: [\w./-]+){0,2}['\"]?):(?P<value> .*)?"
+)
 YAML_ITEM = re.compile(r"(?P<indent> *)-(?: .*)?")
 LANGUAGE_KEY = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
 

@@ -54,7 +54,14 @@ def test_messages_of_one_language_are_named(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["abc=1\nbcd=2\ncde=3\n", "x=a\ny=b\nz=c\n", "abc=x\nabc=y\nabc=z\n", "abc=x\nbcd=y\n", '"a" = "b";\nno\nyes\n'],
+    [
+        "abc=1\nbcd=2\ncde=3\n",
+        "    a = { b }\n    c = 1\n    d(e)\n",
+        "x=a\ny=b\nz=c\n",
+        "abc=x\nabc=y\nabc=z\n",
+        "abc=x\nbcd=y\n",
+        '"a" = "b";\nno\nyes\n',
+    ],
 )
 def test_sums_and_programs_are_texts(text: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_text(text)

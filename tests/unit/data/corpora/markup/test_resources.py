@@ -96,6 +96,7 @@ def test_files_of_lines_that_are_no_texts_are_named(name: str, tmp_path: Path) -
         "(defun f (x)\n  (+ x 1))\n",
         "Ingredients:\n- two eggs\n- flour\n",
         "- a thing\n- another\n  - within\n",
+        "- Without norms the model learns nothing: no sentence\n  is right. With them: all\n- So it is.\n",
         "Customer: hello\nAgent: how can I help?\nCustomer: no\n",
         "a: b\nc: d\ne: f\n",
         "1 | 2\n3 | 4\n",
