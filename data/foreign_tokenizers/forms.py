@@ -201,13 +201,19 @@ def _added_tokens(source: TokenizerSource, vocab: Mapping[str, int]) -> list[dic
             read_bounded_file(source.companions[ADDED_TOKENS_FILE], max_bytes=MAX_TOKENIZER_FILE_BYTES)
         )
         found = {content: {"id": number, "content": content, **plain} for content, number in numbers.items()}
-    for number, entry in (source.tokenizer_config.get("added_tokens_decoder") or {}).items():
+    decoder = source.tokenizer_config.get("added_tokens_decoder") or {}
+    if not isinstance(decoder, dict):
+        raise ValueError("added_tokens_decoder beside it is not an object")
+    for number, entry in decoder.items():
         if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or not str(number).isdecimal():
             raise ValueError(f"added_tokens_decoder beside it has {number!r:.40} without a token")
         flags = {key: entry[key] for key in plain if isinstance(entry.get(key), bool)}
         found[entry["content"]] = {"id": int(number), "content": entry["content"], **plain, **flags}
     if not all(type(each["id"]) is int and each["id"] >= 0 for each in found.values()):
         raise ValueError(f"{ADDED_TOKENS_FILE} beside it has not a number for each token")
+    taken = {*vocab.values()}
+    if twice := [name for name, each in found.items() if vocab.get(name, -1) != each["id"] in taken]:
+        raise ValueError(f"the token {twice[0]!r:.40} that is added to it has the id of another piece")
     return sorted((each for name, each in found.items() if name not in vocab), key=lambda each: int(each["id"]))
 
 

@@ -140,6 +140,8 @@ def test_qwen_s_two_files_are_read_as_transformers_reads_them(tmp_path: Path) ->
     [
         ({"added_tokens_decoder": {"900": {}}}, None, "added_tokens_decoder beside it has '900' without a token"),
         ({"added_tokens_decoder": {"x": {"content": "a"}}}, None, "has 'x' without a token"),
+        ({"added_tokens_decoder": [1]}, None, "added_tokens_decoder beside it is not an object"),
+        ({"added_tokens_decoder": {"5": {"content": "<|a|>"}}}, None, r"'<\|a\|>' .* has the id of another piece"),
         ({}, {"<|im_end|>": "9"}, "has not a number for each token"),
         ({}, {"<|im_end|>": -1}, "has not a number for each token"),
         ({"tokenizer_class": "GPT2Tokenizer"}, {"<|im_end|>": 900}, "has added tokens: load it"),
