@@ -24,6 +24,7 @@ MAX_LINE_BYTES = 1 << 24
 # The most characters encoded at once, since encoding takes some hundred bytes for each.
 MAX_CHUNK_CHARACTERS = 1 << 22
 ROWS_PER_SIZE_CHECK = 16
+PICKLE_PROBLEM = "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines"
 PROBLEMS_BY_MAGIC: Mapping[bytes, str] = {
     b"PAR1": 'is Parquet: set format = "parquet"',
     b"ARROW1": "is an Arrow file (Feather): write it as Parquet or CSV, as by pandas.read_feather(FILE).to_parquet",
@@ -36,8 +37,18 @@ PROBLEMS_BY_MAGIC: Mapping[bytes, str] = {
     b"\x89HDF\r\n": "is HDF5: write its table as Parquet or CSV",
     b"\xde\x12\x04\x95": "is a compiled catalog of gettext: give its .po, or write one by msgunfmt",
     b"\x93NUMPY": "is a NumPy array: write its texts, one a line, into a file",
-    b"\x80\x04\x95": "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines",
-    b"\x80\x05\x95": "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines",
+    b"7z\xbc\xaf\x27\x1c": "is an archive (7z): unpack it, and give a file in it",
+    b"Rar!\x1a\x07": "is an archive (RAR): unpack it, and give a file in it",
+    b"\x1f\x9d": "is compressed by compress (.Z): unpack it, as by gunzip FILE",
+    b"\x04\x22\x4d\x18": "is compressed by lz4: unpack it, as by lz4 -d FILE OUT",
+    b"\x5d\x00\x00": "is compressed by lzma: unpack it, as by xz --format=lzma -d FILE",
+    b"\xff\x06\x00\x00sNaPpY": "is compressed by snappy: unpack it",
+    b"LZIP\x01": "is compressed by lzip: unpack it, as by lzip -d FILE",
+    b"Obj\x01": "is Avro: write its table as Parquet or CSV",
+    b"\x80\x02": PICKLE_PROBLEM,
+    b"\x80\x03": PICKLE_PROBLEM,
+    b"\x80\x04\x95": PICKLE_PROBLEM,
+    b"\x80\x05\x95": PICKLE_PROBLEM,
 }
 """Files of programs that a text is exported from, by how they begin."""
 TAR_MAGIC, TAR_MAGIC_OFFSET = b"ustar", 257

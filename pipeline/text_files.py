@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tfm.data.corpora.markup import check_lines, markup_problem, tag_columns_problem
+from tfm.data.corpora.markup.problems import check_lines, markup_problem, tag_columns_problem
 from tfm.data.lines import open_lines
 
 

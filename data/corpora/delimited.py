@@ -18,7 +18,7 @@ from tfm.data.corpora.dialects import (
     find_tsv_quoting,
     split_rows,
 )
-from tfm.data.corpora.markup import MAX_LINES_READ, check_lines, line_end_problem, markup_problem
+from tfm.data.corpora.markup.problems import MAX_LINES_READ, check_lines, line_end_problem, markup_problem
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells

@@ -198,7 +198,8 @@ def _check_end_of_object(rest: bytes, path: Path) -> None:
         raise DataError("the array has an end, and what follows does not end its object", file=path) from None
     for key, value in others.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            raise DataError(f"{key!r:.60} is a second array of objects: {remedy}", file=path)
+            example = f"jq -c '.[{json.dumps(key)}][]' FILE"
+            raise ExportableFileError(f"{key!r:.60} is a second array of objects: {remedy}, as by {example}", file=path)
 
 
 def _skip_separators(text: str, index: int) -> int:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 from tfm.data.corpora import image_sources
-from tfm.data.corpora.catalogs import catalog_problem
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.markup import PROBLEMS_OF_PAIRS, check_lines, line_end_problem, markup_problem
+from tfm.data.corpora.markup.problems import PROBLEMS_OF_PAIRS, check_lines, line_end_problem, markup_problem
 from tfm.data.corpora.paths.corpus_files import corpus_files, files_with_display_names, required_path
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
@@ -168,7 +167,7 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
     problems = [markup_problem]
     if corpus.source is not None:
-        problems += [catalog_problem, *PROBLEMS_OF_PAIRS]
+        problems += PROBLEMS_OF_PAIRS
     for file in corpus_files(corpus, online=online):
         if (remark := table_remark(check_lines(open_lines(file), file, problems))) is not None:
             add_remark(file, remark)

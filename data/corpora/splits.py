@@ -14,6 +14,7 @@ from tfm.data.corpora.paths.class_folders import class_folders_hint
 from tfm.data.corpora.paths.single_files import suggest_corpus_table
 from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
+    TRAINING_WORD_PATTERN,
     VALID_NAMES,
     classify_splits,
     is_family_member,
@@ -22,6 +23,7 @@ from tfm.data.corpora.paths.split_names import (
     training_name_rank,
 )
 from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
+from tfm.data.corpora.paths.unread_files import tagged_test_sets, transcripts_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.corpus_keys.table_keys import split_columns
@@ -208,7 +210,8 @@ def _find_corpora_at_path(
     valid = () if uses.valid is None else (corpora[uses.valid],)
     tests = {name: corpora[name] for name in uses.tests}
     unused = [f"{name} ({uses.valid} is)" if name in VALID_NAMES else name for name in uses.unused]
-    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files)
+    tagged = tagged_test_sets(folder) if os.path.isdir(folder) and not hub_splits else []
+    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files, *tagged)
 
 
 def _file_for_folder_error(config: DataConfig) -> DataError:
@@ -222,8 +225,12 @@ def _file_for_folder_error(config: DataConfig) -> DataError:
 
 
 def _only_training_pair_name(config: DataConfig, files: Collection[str]) -> str | None:
-    """The name of the only pair of files that does not sound like a split: it is the training data (`corpus.tc`)."""
-    names = [name for name in files if not is_split_name(name)]
+    """The name of the only pair of files that is the training data: that of the word itself (`training`, `Train`) or,
+    if no name has that word within, of the only one that does not sound like a split (`corpus.tc`).
+    """
+    named = [name for name in files if training_name_rank(name) == 0]
+    names = [name for name in named if TRAINING_WORD_PATTERN.fullmatch(name)]
+    names = names or ([] if named else [name for name in files if not is_split_name(name)])
     return names[0] if len(names) == 1 and config.source is not None else None
 
 
@@ -245,7 +252,8 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
         if _only_training_pair_name(config, files) is not None:
             return ()
         there = found_files_hint(Path(config.path), files, config.source, config.target)
-        there = there or class_folders_hint(Path(config.path)) or _training_file_hint(config)
+        there = there or class_folders_hint(Path(config.path)) or transcripts_hint(Path(config.path))
+        there = there or _training_file_hint(config)
         raise DataError(
             f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error

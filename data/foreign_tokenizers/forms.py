@@ -29,9 +29,11 @@ from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
 from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_model_ids, parse_sentencepiece_model
 from tfm.tokenizer.foreign.tiktoken import (
     PATTERN_BY_SIZE,
+    PATTERNS,
     build_tekken_json,
     build_tiktoken_json,
     choose_pattern,
+    pattern_components,
     read_ranks,
 )
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
@@ -41,6 +43,9 @@ TOKENIZER_SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
+QWEN = "Qwen2Tokenizer"
+"""The class of Qwen's vocabularies: texts are in NFC, cut by another pattern, and control tokens are added."""
+ADDED_TOKENS_FILE = "added_tokens.json"
 BYTE_ORDER_MARK = "\ufeff"
 MAX_PIECES = 2**20
 """The largest vocabularies that are published have somewhat less."""
@@ -159,8 +164,11 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
     lines = source.lines if source.form == MERGES_FILE else decode_lines(data, source.file.parent / other_file)
     if not is_vocabulary(vocab):
         raise ValueError(f"{VOCAB_FILE} has not a number for each piece")
-    tokenizer_config = _read_checked_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
-    if "tokenizer_class" not in tokenizer_config and (name := PATTERN_BY_SIZE.get(len(vocab), "gpt2")) != "gpt2":
+    name = PATTERN_BY_SIZE.get(len(vocab), "gpt2")
+    classes = (QWEN, *BYTE_LEVEL_CLASSES) if name == "qwen" else (*BYTE_LEVEL_CLASSES, QWEN)
+    tokenizer_config = _read_checked_settings(source, classes, len(vocab))
+    is_qwen = tokenizer_config.get("tokenizer_class", classes[0]).removesuffix("Fast") == QWEN
+    if "tokenizer_class" not in tokenizer_config and name != "gpt2" and not is_qwen:
         raise ValueError(
             f"it has {len(vocab):,} pieces, as {name} has, which cuts texts by another pattern than GPT-2: load it "
             "with transformers, save it, and give the tokenizer.json that this writes"
@@ -180,7 +188,38 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
         "eos_token": END_OF_TEXT,
         **{key: each for key, each in tokenizer_config.items() if each is not None},
     }
-    return build_byte_level_json(vocab, lines, tokenizer_config, control), None
+    document = build_byte_level_json(vocab, lines, tokenizer_config, control)
+    if is_qwen:
+        document |= {"normalizer": {"type": "NFC"}, **pattern_components(PATTERNS["qwen"])}
+        document["added_tokens"] += _added_tokens(source, vocab)
+    return document, None
+
+
+def _added_tokens(source: TokenizerSource, vocab: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The tokens that the settings beside a vocabulary add to it, in the order of their ids. Raises ValueError if an
+    entry is not a token and its id.
+    """
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    found: dict[str, dict[str, Any]] = {}
+    if ADDED_TOKENS_FILE in source.companions:
+        numbers = parse_json(
+            read_bounded_file(source.companions[ADDED_TOKENS_FILE], max_bytes=MAX_TOKENIZER_FILE_BYTES)
+        )
+        found = {content: {"id": number, "content": content, **plain} for content, number in numbers.items()}
+    decoder = source.tokenizer_config.get("added_tokens_decoder") or {}
+    if not isinstance(decoder, dict):
+        raise ValueError("added_tokens_decoder beside it is not an object")
+    for number, entry in decoder.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or not str(number).isdecimal():
+            raise ValueError(f"added_tokens_decoder beside it has {number!r:.40} without a token")
+        flags = {key: entry[key] for key in plain if isinstance(entry.get(key), bool)}
+        found[entry["content"]] = {"id": int(number), "content": entry["content"], **plain, **flags}
+    if not all(type(each["id"]) is int and each["id"] >= 0 for each in found.values()):
+        raise ValueError(f"{ADDED_TOKENS_FILE} beside it has not a number for each token")
+    taken = {*vocab.values()}
+    if twice := [name for name, each in found.items() if vocab.get(name, -1) != each["id"] in taken]:
+        raise ValueError(f"the token {twice[0]!r:.40} that is added to it has the id of another piece")
+    return sorted((each for name, each in found.items() if name not in vocab), key=lambda each: int(each["id"]))
 
 
 def _read_checked_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
@@ -192,7 +231,7 @@ def _read_checked_settings(source: TokenizerSource, classes: Sequence[str], size
     name = str(tokenizer_config.get("tokenizer_class") or classes[0]).removesuffix("Fast")
     numbers = source.tokenizer_config.get("added_tokens_decoder") or {}
     is_larger = not all(str(number).isdecimal() and int(number) < size for number in numbers)
-    has_added_tokens = "added_tokens.json" in source.companions or is_larger
+    has_added_tokens = name != QWEN and (ADDED_TOKENS_FILE in source.companions or is_larger)
     if name not in classes or has_added_tokens:
         reason = "has added tokens" if has_added_tokens else f"is of the class {name:.80}"
         raise ValueError(
@@ -237,17 +276,17 @@ TOKENIZER_FORMATS: Mapping[str, TokenizerFormat] = {
         lambda source, _: (build_tokenizer_json_with_model_ids(parse_sentencepiece_model(source.data)), None),
     ),
     "vocab.txt": TokenizerFormat(
-        "BERT's vocab.txt", _read_wordpiece, companions=(*TOKENIZER_SETTINGS_FILES, "added_tokens.json")
+        "BERT's vocab.txt", _read_wordpiece, companions=(*TOKENIZER_SETTINGS_FILES, ADDED_TOKENS_FILE)
     ),
     VOCAB_FILE: TokenizerFormat(
         "GPT-2's vocab.json with merges.txt",
         _read_byte_level,
-        companions=(*TOKENIZER_SETTINGS_FILES, "added_tokens.json", MERGES_FILE),
+        companions=(*TOKENIZER_SETTINGS_FILES, ADDED_TOKENS_FILE, MERGES_FILE),
     ),
     MERGES_FILE: TokenizerFormat(
         "GPT-2's merges.txt with vocab.json",
         _read_byte_level,
-        companions=(*TOKENIZER_SETTINGS_FILES, "added_tokens.json", VOCAB_FILE),
+        companions=(*TOKENIZER_SETTINGS_FILES, ADDED_TOKENS_FILE, VOCAB_FILE),
     ),
     "codes": TokenizerFormat(
         "codes of subword-nmt or fastBPE",

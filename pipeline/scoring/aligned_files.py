@@ -4,14 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfm.data.corpora.catalogs import catalog_problem
-from tfm.data.corpora.markup import (
+from tfm.data.corpora.markup.problems import (
+    PROBLEMS_OF_PAIRS,
     check_lines,
     holds_json_objects,
     markup_problem,
-    page_problem,
-    tag_columns_problem,
-    utterance_ids_problem,
 )
 from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
@@ -35,9 +32,8 @@ def read_given_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
     Raises DataError also where one is no text a line, but tags, times or columns, whose words would be scored.
     """
     lines = {name: list(open_lines(file)) for name, file in files.items()}
-    problems = (markup_problem, catalog_problem, page_problem, tag_columns_problem, utterance_ids_problem)
     for name, file in files.items():
-        check_lines(lines[name], file, problems)
+        check_lines(lines[name], file, (markup_problem, *PROBLEMS_OF_PAIRS))
     in_json = [name for name, texts in lines.items() if holds_json_objects(texts)]
     if in_json and len(in_json) < len(files):
         problem = "has an object of JSON a line, and other files have texts: write its texts, as by jq -r .KEY FILE"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.markup import check_lines, markup_problem
+from tfm.data.corpora.markup.problems import check_lines, markup_problem
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.lines import open_lines

@@ -148,15 +148,12 @@ def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, A
         merges += ([names[left], names[right]] for left, right in valid_cuts)
         if len(merges) > MAX_MERGES:
             raise ValueError(f"it has more than {MAX_MERGES:,} ways to make a piece of two others")
-    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     absent_settings = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
     return {
         **dict.fromkeys(("truncation", "padding", "normalizer", "post_processor")),
         "version": "1.0",
         "added_tokens": [],
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, step]},
-        "decoder": {**step, "use_regex": True},
+        **pattern_components(pattern),
         "model": {
             "type": "BPE",
             **dict.fromkeys(absent_settings),
@@ -166,4 +163,14 @@ def build_tiktoken_json(ranks: Mapping[bytes, int], pattern: str) -> dict[str, A
             "vocab": {names[piece]: rank for piece, rank in ranks.items()},
             "merges": merges,
         },
+    }
+
+
+def pattern_components(pattern: str) -> dict[str, Any]:
+    """The steps before a text is split, at first by a pattern, and after pieces are joined, as of tokenizer.json."""
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    return {
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, step]},
+        "decoder": {**step, "use_regex": True},
     }

@@ -11,6 +11,10 @@ IDENTIFIER_PATTERN = re.compile(r"(?=\D*[0-9])[^\W_][\w.:/-]*")
 FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*|[a-z]+=[^\s,=]+(?:,[a-z]+=[^\s,=]+)*")
 """The features of a word form, as UniMorph writes them (V;PST;3;SG), or SIGMORPHON of 2016 (pos=V,tense=PST)."""
 URL_PATTERN = re.compile(r"https?://\S+")
+DATE_PATTERN = re.compile(
+    r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]?[0-9] [0-9:]{8} \S+ [0-9]{4}"
+    r"|[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}(?:[T ][0-9:.]+\S*)?|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4}(?: [0-9:]+)?"
+)
 MIN_ROWS_JUDGED = 4
 """With fewer rows nothing is said of how many different values a column has."""
 
@@ -83,8 +87,9 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
     """The columns of the source, if any, and, last, that of the target, without their names.
 
     Lemma and features are the source in a table of inflections. Columns of numbers, of URLs, of one or two codes of
-    languages, of names with numbers (doc-17) and of one value are no texts where there are others. Beside a single
-    text, and before several, a column of few different values is the target. A text beside names alone has no source.
+    languages, of dates, of names with numbers (doc-17) and of one value are no texts where there are others. Beside a
+    single text, and before several, a column of few different values is the target. A text beside names alone has no
+    source.
     """
     columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
     features = [place for place, cells in enumerate(columns) if _has_features(cells)]
@@ -92,7 +97,7 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
         lemma, form = (place for place in range(3) if place not in features)
         return lemma, features[0], form
     texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
-    unread = {place for place in texts if _is_constant(columns[place]) or _has_urls(columns[place])}
+    unread = {place for place in texts if _is_unread(columns[place])}
     texts = [place for place in texts if place not in unread] or texts
     labels = [place for place, cells in enumerate(columns) if _has_classes(cells)]
     identifiers = {place for place in texts if _has_identifiers(columns[place])}
@@ -105,7 +110,7 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
     free = [place for place in texts if place not in labels]
     numbered = [place for place in labels if place not in texts]
     if free and numbered and (len(free) == 1 or numbered[0] == 0):
-        return free[0], numbered[0]
+        return next(filter(lambda place: _has_several_words(columns[place]), free), free[0]), numbered[0]
     if len(free) == 1 and labels:
         return free[0], labels[0]
     if len(texts) == 1 and num_columns > 1:
@@ -137,6 +142,14 @@ def _has_numbers(cells: Sequence[str]) -> bool:
 
 def _has_urls(cells: Sequence[str]) -> bool:
     return all(map(URL_PATTERN.fullmatch, cells))
+
+
+def _is_unread(cells: Sequence[str]) -> bool:
+    return _is_constant(cells) or _has_urls(cells) or all(map(DATE_PATTERN.fullmatch, cells))
+
+
+def _has_several_words(cells: Sequence[str]) -> bool:
+    return any(" " in cell.strip() for cell in cells)
 
 
 def _is_constant(cells: Sequence[str]) -> bool:

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from tfm.data.corpora.catalogs import catalog_problem
 from tfm.data.corpora.delimited import has_usual_names
-from tfm.data.corpora.markup import MAX_LINES_READ, markup_problem, page_problem, utterance_ids_problem
+from tfm.data.corpora.markup.problems import (
+    MAX_LINES_READ,
+    PROBLEMS_OF_PAIRS,
+    markup_problem,
+    tag_columns_problem,
+)
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED
 from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem
 from tfm.data.corpora.tables.lines import find_long_delimiter
@@ -45,7 +49,7 @@ def detect_content_format(path: Path) -> str:
         return "parquet"
     lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
     first = lines[:MAX_LINES_READ]
-    problems = (markup_problem, catalog_problem, utterance_ids_problem, page_problem)
+    problems = (markup_problem, *(find for find in PROBLEMS_OF_PAIRS if find is not tag_columns_problem))
     if (problem := next(filter(None, (find(first) for find in problems)), None)) is not None:
         raise ExportableFileError(problem, file=path)
     if head.startswith((b"{", b"[{")):

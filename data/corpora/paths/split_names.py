@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 # By name the whole of a split, the one that is used before others.
 TRAIN_NAME = "train"
+TRAINING_WORD_PATTERN = re.compile("train(?:ing)?|trn", re.IGNORECASE)
 VALID_NAMES = ("valid", "validation", "val", "dev")
 # Within a name, as in test2016, newstest2014, flickr2018.test, test_2016_flickr, tst2013, validation_matched.
 _TEST_NAME_PATTERN = re.compile(r"(?<![^\W\d_])(news|dev)?(tests?|testset|tst)(?![^\W\d_])", re.IGNORECASE)
-_VALID_NAME_PATTERN = re.compile(r"(?<![^\W\d_])(news)?(valid|validation|val|dev)(?![^\W\d_])", re.IGNORECASE)
+_VALID_NAME_PATTERN = re.compile(
+    r"(?<![^\W\d_])(news)?(valid|validation|val|dev|devel|development)(?![^\W\d_])", re.IGNORECASE
+)
 _SPLIT_WORD_PATTERN = re.compile(
     r"(?<![^\W\d_])(train|training|trn|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE
 )

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from itertools import chain, islice
+from itertools import chain, combinations, islice
+from operator import ne
 from pathlib import Path
 
 from tfm.data.compression.files import strip_compression_ending
@@ -22,6 +23,9 @@ SIDE_EXTENSION_PATTERN = re.compile(
 LANGUAGE_PART_PATTERN, NAME_PART_PATTERN = re.compile(r"[a-z]{2,3}"), re.compile(r"([._/-])")
 """A part of a path that may be a language, and what is between parts."""
 FAIRSEQ_DICTIONARY_PATTERN = re.compile(r"dict\.[\w-]+\.txt")
+TARGET_WORD_PATTERN = re.compile(
+    r"(?<![^\W_])(labels?|tags?|targets?|tgt|trg|out|outputs?|summar(?:y|ies)|answers?|refs?)(?![^\W_])"
+)
 MAX_FILES_LOOKED_AT = 10_000
 SIDE_NAMES = ("src", "source", "trg", "tgt", "target", "dst")
 """Endings of sides, those of sources first."""
@@ -100,7 +104,8 @@ def found_files_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ..
             endings[name].append(ending)
     found = sorted((training_name_rank(name), name) for name, sides in endings.items() if len(sides) > 1)
     if not found:
-        return _hint_of_languages_in_names(folder, source, target) if isinstance(source, str) else ""
+        hint = _hint_of_languages_in_names(folder, source, target) if isinstance(source, str) else ""
+        return hint or _hint_of_two_files(folder)
     name = found[0][1]
     sides = sorted(filter(SIDE_NAMES.__contains__, endings[name]), key=SIDE_NAMES.index)
     one, other = sides if len(sides) == 2 else endings[name][:2]
@@ -133,6 +138,30 @@ def _hint_of_languages_in_names(folder: Path, source: str, target: str) -> str:
     names = format_names([f"{one.relative_to(folder)} and {other.relative_to(folder)}"])
     keys = f'{{ source = "{one}", target = "{other}" }}'
     return f"; it has {names}: name those for training, as data.train = [{keys}]"
+
+
+def _hint_of_two_files(folder: Path) -> str:
+    """Name the two files for training whose paths differ in a single word, such as train/seq.in and train/seq.out,
+    train_text.txt and train_labels.txt; empty if there are not two such files.
+    """
+    paths = [
+        path for path in islice(chain(folder.glob("*"), folder.glob("*/*")), MAX_FILES_LOOKED_AT) if path.is_file()
+    ]
+    names = sorted(path.relative_to(folder).as_posix() for path in paths)
+    parts = {name: NAME_PART_PATTERN.split(name) for name in names if training_name_rank(name) == 0}
+    found = [
+        (one, other)
+        for one, other in combinations(parts, 2)
+        if len(parts[one]) == len(parts[other]) and sum(map(ne, parts[one], parts[other])) == 1
+    ]
+    sides = [pair for pair in found if all(TARGET_WORD_PATTERN.search(name) is None for name in pair)]
+    if len(found) != 1 and len(sides) != 1:
+        return ""
+    one, other = found[0] if len(found) == 1 else sides[0]
+    if TARGET_WORD_PATTERN.search(one) and not TARGET_WORD_PATTERN.search(other):
+        one, other = other, one
+    keys = f'{{ source = "{folder / one}", target = "{folder / other}" }}'
+    return f"; it has {one} and {other}: name those for training, as data.train = [{keys}]"
 
 
 def _path_of_language(by_language: Mapping[str, Path], asked: str) -> Path | None:

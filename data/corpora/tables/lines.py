@@ -15,8 +15,8 @@ ANKI_MARK = "#separator:"
 FIRST_ROW_NAME = "1"
 """R's name of the first row, if it has no other."""
 QUOTED_TEXT = re.compile(r'"(?:[^"]|"")*+"')
-LONG_DELIMITERS = (" ||| ", " +++$+++ ", "::")
-"""Delimiters of several characters, as fast_align and published dialogues have them."""
+LONG_DELIMITERS = (" ||| ", " +++$+++ ", " :: ", "::", "->")
+"""Delimiters of several characters, as fast_align, published dialogues and lists of misspelled words have them."""
 MAX_COMMENT_LINES = 1000
 MAX_LINES_SAMPLED = 200
 

@@ -7,15 +7,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tfm.data.errors import format_names
 from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.lines import open_maybe_compressed
 
 DECODER = json.JSONDecoder()
-MAX_DOCUMENT_BYTES = 1 << 20
+MAX_DOCUMENT_BYTES = 1 << 24
 MIN_MESSAGES = 3
 AUDIO_NAME_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a)", re.IGNORECASE)
 TURN_KEYS = (("role", "content"), ("from", "value"), ("speaker", "text"))
 """The keys of a turn of a conversation: who speaks, and what is said."""
+KEY_PATTERN, DIGIT_PATTERN = re.compile(r"[A-Za-z_]\w*"), re.compile(r"[0-9]")
+TRAIN_KEY = "train"
 UNDECIDED_LABEL, LABEL_OF_ANNOTATORS = "-", "gold_label"
 UNDECIDED_REMARK = (
     f"{LABEL_OF_ANNOTATORS!r} is - where annotators did not agree, which is read as a class: remove these rows"
@@ -133,6 +136,8 @@ def _document_problem(text: str) -> str | None:
     if _has_columns(document):
         remedy = 'write its rows, by pandas.DataFrame(...).to_json(FILE, orient="records", lines=True)'
         return f"is a table by columns, one array each: {remedy}"
+    if (problem := _inner_rows_problem(document)) is not None:
+        return problem
     leaves = list(_leaves(document))
     if len(leaves) < MIN_MESSAGES or not all(isinstance(leaf, str) for leaf in leaves):
         return None
@@ -141,6 +146,28 @@ def _document_problem(text: str) -> str | None:
         return f"is one object, whose keys seem to be texts: write a row for each of them, as by {remedy}"
     remedy = "make PO of both, as by `json2po -t SOURCE TARGET OUT.po` of translate-toolkit"
     return f'holds messages of one language with their names (one object of JSON): {remedy}, and set format = "po"'
+
+
+def _inner_rows_problem(document: Mapping[str, object]) -> str | None:
+    """Why an object is no row: it holds a row at each key, or arrays of pairs, one of each split; None if not."""
+    values = list(document.values())
+    rows = [value for value in values if isinstance(value, dict)]
+    are_alike = len(rows) == len(values) > 1 and all({*row} == {*rows[0]} for row in rows)
+    if are_alike and (not {*rows[0]}.isdisjoint(OWN_ROW_KEYS) or all(DIGIT_PATTERN.search(key) for key in document)):
+        return "is one object with a row at each key: write the rows, one a line, as by jq -c '.[]' FILE"
+    splits = [name for name, value in document.items() if isinstance(value, list) and _is_pair(next(iter(value), None))]
+    if not splits:
+        return None
+    name = TRAIN_KEY if TRAIN_KEY in splits else splits[0]
+    key = f".{name}" if KEY_PATTERN.fullmatch(name) else f".[{json.dumps(name)}]"
+    return (
+        f"holds arrays of pairs ({format_names(splits)}): write a row for each, a split a file, as by "
+        f"jq -c '{key}[] | {{source: .[0], target: .[1]}}' FILE"
+    )
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(each, str) for each in value)
 
 
 def _has_columns(document: Mapping[str, object]) -> bool:

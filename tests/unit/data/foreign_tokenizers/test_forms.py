@@ -87,13 +87,73 @@ def test_a_vocab_json_with_merges_is_read_as_transformers_reads_it(tmp_path: Pat
         taken(tmp_path)
 
 
-def test_a_vocab_json_of_qwen_s_size_is_not_cut_as_gpt_2_cuts(tmp_path: Path) -> None:
+def test_a_vocab_json_of_llama_s_size_is_not_cut_as_gpt_2_cuts(tmp_path: Path) -> None:
     """Its two files have the form of GPT-2's, and its pattern of words is another."""
     vocab = json.loads(gpt2().to_str())["model"]["vocab"]
-    vocab |= {f"piece {number}": number for number in range(len(vocab), 151_643)}
+    vocab |= {f"piece {number}": number for number in range(len(vocab), 128_000)}
     (tmp_path / "vocab.json").write_text(json.dumps(vocab))
     (tmp_path / "merges.txt").write_text("#version: 0.2\n")
-    with pytest.raises(DataError, match="it has 151,643 pieces, as qwen has, which cuts texts by another pattern"):
+    with pytest.raises(DataError, match="it has 128,000 pieces, as llama3 has, which cuts texts by another pattern"):
+        taken(tmp_path)
+
+
+LETTERS_IN_PARTS = ("cafe\u0301 12345 it's WE'LL\t  x\n\n y", "2024-01-02 a\r\n b", "नमस्ते 42")
+
+
+def write_qwen(folder: Path, **settings: Any) -> dict[str, int]:
+    """Write the two files of a byte-level vocabulary, with settings of Qwen's class."""
+    whole = json.loads(gpt2().to_str())["model"]
+    (folder / "vocab.json").write_text(json.dumps(whole["vocab"]))
+    merges = "".join(f"{left} {right}\n" for left, right in whole["merges"])
+    (folder / "merges.txt").write_text(f"#version: 0.2\n{merges}", "utf-8")
+    settings = {
+        "tokenizer_class": "Qwen2Tokenizer",
+        "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>",
+        **settings,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return dict(whole["vocab"])
+
+
+def test_qwen_s_two_files_are_read_as_transformers_reads_them(tmp_path: Path) -> None:
+    """They were refused. Texts are in NFC, digits alone, and control tokens behind the vocabulary."""
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
+    size = len(write_qwen(tmp_path))
+    flags = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
+    names = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+    decoder = {str(size + number): {"content": name, **flags} for number, name in enumerate(names)}
+    write_qwen(tmp_path, added_tokens_decoder=decoder)
+    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+    found = load_foreign_tokenizer(TokenizerConfig(file=str(tmp_path)))
+    assert found.control_tokens == {PAD: "<|endoftext|>", EOS: "<|im_end|>"}
+    assert found.tokenizer.original_ids[:4] == (size, None, None, size + 2)
+    for line in (*TEST, *LETTERS_IN_PARTS):
+        assert there(found.tokenizer, line) == theirs.encode(line, add_special_tokens=False), line
+    write_qwen(tmp_path)
+    (tmp_path / "added_tokens.json").write_text(json.dumps({name: size + at for at, name in enumerate(names)}))
+    assert taken(tmp_path).original_ids == found.tokenizer.original_ids
+
+
+@pytest.mark.parametrize(
+    ("settings", "added", "reason"),
+    [
+        ({"added_tokens_decoder": {"900": {}}}, None, "added_tokens_decoder beside it has '900' without a token"),
+        ({"added_tokens_decoder": {"x": {"content": "a"}}}, None, "has 'x' without a token"),
+        ({"added_tokens_decoder": [1]}, None, "added_tokens_decoder beside it is not an object"),
+        ({"added_tokens_decoder": {"5": {"content": "<|a|>"}}}, None, r"'<\|a\|>' .* has the id of another piece"),
+        ({}, {"<|im_end|>": "9"}, "has not a number for each token"),
+        ({}, {"<|im_end|>": -1}, "has not a number for each token"),
+        ({"tokenizer_class": "GPT2Tokenizer"}, {"<|im_end|>": 900}, "has added tokens: load it"),
+    ],
+)
+def test_added_tokens_that_are_none_are_refused(
+    settings: dict[str, Any], added: dict[str, Any] | None, reason: str, tmp_path: Path
+) -> None:
+    write_qwen(tmp_path, **settings)
+    if added is not None:
+        (tmp_path / "added_tokens.json").write_text(json.dumps(added))
+    with pytest.raises(DataError, match=reason):
         taken(tmp_path)
 
 

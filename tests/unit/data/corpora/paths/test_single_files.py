@@ -115,6 +115,14 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "http://a.de\thttp://a.en\tEin Hund\tA dog\nhttp://b.de\thttp://b.en\tDie Katze\tA cat\n",
         [("Ein Hund", "A dog"), ("Die Katze", "A cat")],
     ),
+    "misspelled.txt": ("abilty->ability\nteh->the\n", [("abilty", "ability"), ("teh", "the")]),
+    "ding.txt": ("Abend {m} :: evening\nA :: A; a\n", [("Abend {m}", "evening"), ("A", "A; a")]),
+    "sentiment140.csv": (
+        "".join(
+            f'"{4 * (n % 2)}","14678{n}","Mon Apr 06 22:19:4{n} PDT 2009","NO","u{n}x","a b {n}"\n' for n in range(6)
+        ),
+        [(f"a b {n}", f"{4 * (n % 2)}") for n in range(6)],
+    ),
     "fast_align.txt": ("A dog. ||| Ein Hund!\nNo ||| Nein\n", [("A dog.", "Ein Hund!"), ("No", "Nein")]),
     "movies.txt": ('A|| "B"::Comedy\nC::Drama\n', [('A|| "B"', "Comedy"), ("C", "Drama")]),
     "carets.csv": ("english^german\nA dog, no~^Ein Hund\n", [("A dog, no~", "Ein Hund")]),
@@ -235,6 +243,19 @@ def test_running_text_whose_paragraphs_end_alike_has_no_words_in_lines(tmp_path:
         ("a.json", '[["Ann sleeps", {"entities": [[0, 3, "PER"]]}]]', "spans_to_conll.py"),
         ("a.jsonl", '["Ann sleeps", {"entities": [[0, 3, "PER"]]}]\n["No", {"entities": []}]\n', "spans_to_conll.py"),
         ("a.json", '[["good", {"cats": {"POS": 1, "NEG": 0}}]]', "max_by"),
+        (
+            "a.json",
+            '{"a1": {"text": "A", "label": "x"}, "b2": {"text": "B", "label": "y"}}',
+            r"row at each key.*'\.\[\]'",
+        ),
+        ("a.json", '{\n "n 1": {"log": [1]},\n "n 2": {"log": [2]}\n}', "row at each key"),
+        ("a.json", '{\n "val": [["A dog", "x"]],\n "train": [["B", "y"]]\n}', r"pairs \(val, train\).*'\.train\[\]"),
+        ("a.json", '{"oos-val": [["A dog", "x"]], "n": []}', r"arrays of pairs.*'\.\[\"oos-val\"\]\[\] "),
+        (
+            "a.json",
+            '{"train": [{"text": "A"}], "dev": [{"text": "B"}]}',
+            r"second array.*'\.\[\"dev\"\]\[\]'",
+        ),
         ("a.json", '[["A dog", "Hund"]]', r"jq -c '\.\[\] \| {source"),
         ("a.jsonl", '["A dog", "Hund"]\n["No", "Nein"]\n', "jq -c '{source"),
         ("a.jsonl", '{"messages": [{"role": "user", "content": "A"}]}\n', "turns of conversations"),
@@ -427,7 +448,7 @@ def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_pa
         "spacy.json": r"'entities' holds spans of entities \(\[0, 5, \"ORG\"\]\)",
         "columns.json": "is a table as pandas writes it by to_json: write its rows, by to_json",
         "split.json": "is a table as pandas writes it",
-        "index.json": "is a table as pandas writes it",
+        "index.json": "is one object with a row at each key",
         "table.json": "is a table as pandas writes it",
         "prodigy.jsonl": r"'spans' holds spans of entities \({\"start\": 6",
         "studio.json": r"'annotations' holds spans of entities \({\"start\": 6",

@@ -8,6 +8,7 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Portion
+from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.errors import DataError
 
@@ -181,3 +182,58 @@ def test_the_file_for_training_is_named_with_what_reads_it(
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=f'for {name} set data.train = {{ format = "{format_}", path'):
         found(tmp_path, "source", "target")
+
+
+def write_pairs(folder: Path, *names: str) -> None:
+    for name in names:
+        for side in ("en", "de"):
+            (folder / f"{name}.{side}").write_text("".join(f"{name} {side} {number}\n" for number in range(9)))
+
+
+@pytest.mark.parametrize(
+    ("names", "train", "valid", "test"),
+    [
+        (("training", "development", "test"), "training", "development", "test"),
+        (("Train", "Dev", "Test"), "Train", "Dev", "Test"),
+        (("TRN", "devel", "test"), "TRN", "devel", "test"),
+    ],
+)
+def test_whatever_sounds_like_training_data_is_trained_on(
+    names: tuple[str, ...], train: str, valid: str, test: str, tmp_path: Path
+) -> None:
+    """`development` was the training data beside `training`, which was left out."""
+    write_pairs(tmp_path, *names)
+    splits = resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
+    assert next(iter(read_pairs(splits.train[0]))) == (f"{train} en 0", f"{train} de 0")
+    assert next(iter(read_pairs(splits.valid[0]))) == (f"{valid} en 0", f"{valid} de 0")
+    assert list(splits.tests) == [test]
+
+
+def test_of_several_parts_of_training_data_none_is_chosen(tmp_path: Path) -> None:
+    """The only pair that does not sound like a split was trained on beside them."""
+    write_pairs(tmp_path, "train.1", "train.2", "extra", "dev")
+    with pytest.raises(DataError, match=r"it has dev, extra, train\.1, train\.2: name those for training"):
+        resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
+
+
+@pytest.mark.parametrize(
+    ("names", "pair"),
+    [
+        (("train/seq.in", "train/seq.out", "train/label", "test/seq.in"), ("train/seq.in", "train/seq.out")),
+        (("train_labels.txt", "train_text.txt", "val_text.txt"), ("train_text.txt", "train_labels.txt")),
+        (("train.a.x", "train.b.x", "train.c.x"), None),
+    ],
+)
+def test_two_files_for_training_that_differ_in_a_word_are_named(
+    names: tuple[str, ...], pair: tuple[str, str] | None, tmp_path: Path
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a\n")
+    with pytest.raises(DataError) as error:
+        resolve_splits(DataConfig(path=str(tmp_path), source="source", target="target"))
+    if pair is None:
+        assert "name those for training" not in str(error.value)
+    else:
+        source, target = (tmp_path / name for name in pair)
+        assert f'data.train = [{{ source = "{source}", target = "{target}" }}]' in str(error.value)

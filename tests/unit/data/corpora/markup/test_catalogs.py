@@ -18,6 +18,17 @@ CATALOGS = {
     "a.resx": ('<?xml version="1.0"?>\n<root>\n  <resheader name="version">\n', r"\(RESX\): .* `resx2po -t SOURCE"),
     "a.arb": ('{\n  "@@locale": "de",\n  "title": "Titel"\n}\n', r"\(ARB\): .* `arb2po -t SOURCE"),
     "a.ts": ("<!DOCTYPE TS>\n<TS version='2.1'>\n", r"is a catalog of Qt: make PO of it, as by `ts2po FILE OUT\.po`"),
+    "a.php": ("<?php\n\nreturn [\n    'failed' => 'No.',\n];\n", r"\(PHP\): .* `php2po -t SOURCE"),
+    "a.ftl": (
+        "# x\nhello = Hello, { $name }!\nbye-now = Bye\n    then\ntab =\n    .label = x\n",
+        r"\(Fluent\): .* `fluent2po -t SOURCE",
+    ),
+    "a.ini": ("[Main]\nhello=Hello\nbye=Good bye\n[Other]\nopen=Open it\n", r"\(INI\): .* `ini2po -t SOURCE"),
+    "a.lang": (";Learn more\nMehr erfahren\n\n;About\nÜber\n", r"Mozilla had them .* `mozlang2po FILE OUT\.po`"),
+    "en.yml": (
+        'en:\n  hello: "Hello world"\n  errors:\n    blank: "is blank"\n',
+        r"\(YAML\): .* `yaml2po -t SOURCE",
+    ),
     "a.strings": (
         '/* x */\n"a b" = "A";\n"b" = "B \\"c\\"";\n\n"c" = "";\n',
         r"strings of Apple\): .*personality=strings",
@@ -43,7 +54,14 @@ def test_messages_of_one_language_are_named(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["abc=1\nbcd=2\ncde=3\n", "x=a\ny=b\nz=c\n", "abc=x\nabc=y\nabc=z\n", "abc=x\nbcd=y\n", '"a" = "b";\nno\nyes\n'],
+    [
+        "abc=1\nbcd=2\ncde=3\n",
+        "    a = { b }\n    c = 1\n    d(e)\n",
+        "x=a\ny=b\nz=c\n",
+        "abc=x\nabc=y\nabc=z\n",
+        "abc=x\nbcd=y\n",
+        '"a" = "b";\nno\nyes\n',
+    ],
 )
 def test_sums_and_programs_are_texts(text: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_text(text)

@@ -173,6 +173,12 @@ def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path:
         ('{"a": "b"}\n' * 4, 'objects of JSON, and are read as texts: format = "jsonl"'),
         ("a\tb\nc\td\te\nf\ng\n", None),
         ("{a}\n" * 4, None),
+        ("the|the|DT dog|dog|NN\n" * 4, r"has a part behind |, such as a tag, which is read as part of it: cut by sed"),
+        ("The/DT dog/NN\n" * 4, "has a part behind /"),
+        ("the￨C dog￨l\n" * 4, "has a part behind ￨"),
+        ("and/or either/or\nno\n" * 4, None),
+        ("| |\n" * 4, None),
+        ("a/b\n" * 4, None),
         ("a\tb\n", None),
     ],
 )

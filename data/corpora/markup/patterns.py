@@ -1,0 +1,78 @@
+"""Forms of text with tags or times that are known by how a file begins, and what makes texts of them."""
+
+import re
+from collections.abc import Mapping
+
+from tfm.data.corpora.markup.speech import CTM_REASON, EOL, STM_REASON, TIME
+
+TALK_TAG = "<(?:url|keywords|speaker|talkid|title|description|reviewer|translator)>"
+TEST_SET_PATTERN = re.compile(
+    r"\s*(<\?xml[^>]*>\s*)?<((!doctype\s+)?(mteval|srcset|refset|tstset)\b|dataset\b[^>]*>\s*<(collection|doc)\b)",
+    re.IGNORECASE,
+)
+"""How a test set of WMT or IWSLT in SGML or XML begins."""
+REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
+    TEST_SET_PATTERN: (
+        "is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"
+    ),
+    re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}|<CHAPTER ID="): (
+        "has lines of tags, as talks of IWSLT and Europarl have them: leave these out of both files, as by grep -v '^<'"
+    ),
+    re.compile(rf"(\([0-4] \([0-4] .*\){EOL}){{2}}"): (
+        "is trees with labels, as of the Stanford Sentiment Treebank: make a label and a text a line of them, as by "
+        "sed -E 's/^\\(([0-4]) /\\1 /; s/\\([0-4] //g; s/\\)//g' FILE, and set format = \"labelled\""
+    ),
+    re.compile(r"S .*\nA -?[0-9]+ -?[0-9]+\|\|\|"): (
+        "is M2, sentences with corrections: write the sentences into a file, and the corrected ones into another"
+    ),
+    re.compile(
+        r"(--.*\n)*(-- (MySQL|MariaDB|PostgreSQL|SQLite)\b.* dump|PRAGMA foreign_keys=|INSERT INTO \S+.* VALUES\b)"
+    ): ("is a dump of a database in SQL: export the table as CSV"),
+    re.compile(r"(<\?xml[^>]*>\s*)?(<!DOCTYPE [^>]*>\s*)?<(tmx|xliff)\b"): (
+        "is a translation memory: set format and path in place of source and target"
+    ),
+    re.compile(
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?{EOL}){{2}}|;; (CATEGORY|LABEL) "
+    ): STM_REASON,
+    re.compile(
+        rf"((;;.*\n)*[ \t]*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{2}}({TIME}[ \t]+){{2}}"
+        rf"\S+([ \t]+-?[0-9.]+.*)?[ \t]*{EOL}){{2}}"
+    ): CTM_REASON,
+    re.compile(rf"([0-9]+ \|\|\| .*{EOL}){{2}}"): (
+        "is a list of n best with their numbers, as of Moses: write one text of each number, one a line, into a file"
+    ),
+    re.compile(rf"([A-Z] ?\|.*\n|20[0-9-]+ .*\n)*([STHDP]-[0-9]+\t.*{EOL}){{2}}"): (
+        "is what fairseq-generate prints: take its hypotheses, as by grep ^H- FILE | sort -V | cut -f3"
+    ),
+    re.compile(r"(WEBVTT\b.*\n|1\n(?=[0-9:]+[,.]))(.*\n)*?[0-9:]+[,.][0-9]{3} --> "): (
+        "is subtitles with their times: write the text of each, one a line, into a file"
+    ),
+    re.compile(
+        rf"\[Script Info\]|(\{{[0-9]+\}}\{{[0-9]+\}}.*{EOL}){{2}}|(\[[0-9]+:[0-9.:]+\].*{EOL}){{2}}"
+        rf"|[0-9]+:[0-9]+:[0-9.]+,[0-9]+:[0-9]+:[0-9.]+{EOL}"
+    ): ("is subtitles or lyrics with their times: write the text of each, one a line, into a file"),
+    re.compile(r'File type = "ooTextFile|@UTF8\n@|@Begin\n'): (
+        "is a transcript with times and codes (Praat's TextGrid, CHAT): write its texts, one a line, into a file"
+    ),
+    re.compile(r"# Sentence pair \([0-9]+\) source length"): (
+        "is what GIZA++ aligned: give the two files of texts that it was made of"
+    ),
+    re.compile(
+        rf"([0-9]+ [0-9]+ [0-9]+ [SP]( [0-9.]+)?{EOL}){{2}}"
+        rf"|(?=[\s\S]* )([0-9]+[-?][0-9]+( [0-9]+[-?][0-9]+)*{EOL}|{EOL}){{2,}}\Z"
+    ): (
+        "holds links of words by their numbers, not texts: give it to tfm align or training.guided_alignment; if they "
+        "are texts (scores of games), write both into the columns of a TSV, as by paste"
+    ),
+    re.compile(r"T[0-9]+\t\S+ [0-9]+ [0-9]+(;[0-9]+ [0-9]+)*\t"): (
+        "is standoff of brat, whose text is in the .txt beside it: write a word and its tag a line, as "
+        'docs/external/spans_to_conll.py of tfm does, and set format = "conll"'
+    ),
+    re.compile(r"(#.*\n)*1(-[0-9]+)?\t([^\t\n]*\t){8}[^\t\n]*(\n|\Z)"): (
+        'is CoNLL-U: in a corpus set format = "conllu"; else write the words or labels of a sentence in a line'
+    ),
+    re.compile(r"(%.*\n|[ \t]*\n)*@relation\s", re.IGNORECASE): (
+        "is ARFF: export it as CSV, as by weka.core.converters.CSVSaver"
+    ),
+}
+"""Why a file whose first lines match is no text a line, and what to do."""
