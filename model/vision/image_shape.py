@@ -32,6 +32,20 @@ def grid_size(vision: VisionConfig, image: ImageShape) -> tuple[int, int]:
     return -(-image.height // side), -(-image.width // side)
 
 
+def map_size(vision: VisionConfig, image: ImageShape, stage: int) -> tuple[int, int]:
+    """Return the number of rows and of columns of the map of a stage of a convolution; of patches their grid.
+
+    Args:
+        vision: the [model.vision] part of a recipe.
+        image: the shape of an image.
+        stage: the number of the stage, from 0; each but the first halves the map.
+    """
+    if vision.encoder == "patches":
+        return grid_size(vision, image)
+    step = vision.stride * 2**stage
+    return -(-image.height // step), -(-image.width // step)
+
+
 def num_tokens(vision: VisionConfig, image: ImageShape) -> int:
     """Return the number of tokens of an image: of its patches, or of the cells of the last map."""
     rows, columns = grid_size(vision, image)

@@ -1,5 +1,6 @@
 """The weights of a network: the shapes that it has, whether others fit, and their copy into it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,40 @@ def model_weight_shapes(
     Raises:
         ValueError: a size is beyond that of a tensor.
     """
+    # parameters, and what else a model is saved with
+    return _shapes_once(_build_on_meta(config, source_vocab, target_vocab, image).state_dict(keep_vars=True))
+
+
+def model_parameter_shapes(
+    config: ModelConfig, *, source_vocab: int, target_vocab: int, image: ImageShape | None = None
+) -> Shapes:
+    """Find the shapes of a model's parameters, without memory for any of them.
+
+    Args:
+        config: of the model.
+        source_vocab: the number of pieces of the source.
+        target_vocab: the number of pieces of the target.
+        image: the shape of an image; None: the model reads text.
+
+    Raises:
+        ValueError: a size is beyond that of a tensor.
+    """
+    return _shapes_once(dict(_build_on_meta(config, source_vocab, target_vocab, image).named_parameters()))
+
+
+def _build_on_meta(
+    config: ModelConfig, source_vocab: int, target_vocab: int, image: ImageShape | None
+) -> torch.nn.Module:
     try:
         with torch.device("meta"), _SkipWeightInit():
-            model = build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
+            return build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
     except RuntimeError as error:  # numbers beyond what a tensor's size may be
         raise ValueError(str(error)) from error
-    weights = model.state_dict(keep_vars=True)  # parameters, and what else a model is saved with
-    first = {id(weight): name for name, weight in reversed(weights.items())}
+
+
+def _shapes_once(weights: Mapping[str, Tensor]) -> Shapes:
+    """The shape of each tensor, under its first name."""
+    first = {id(weight): name for name, weight in reversed(list(weights.items()))}
     return {name: tuple(weight.shape) for name, weight in weights.items() if first[id(weight)] == name}
 
 

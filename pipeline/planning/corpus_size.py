@@ -5,13 +5,16 @@ The number of updates is exact where the dataset is made. Elsewhere rows and len
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
+from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.artifact import open_artifact, read_artifact, stale_reason
 from tfm.pipeline.errors import DataError, TfmError
+from tfm.pipeline.model_io.loaded_model import image_shape
 from tfm.pipeline.recipes.chain import SHARED_STAGES
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.recipe_batch import plan_stage
@@ -22,10 +25,14 @@ from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.span_corruption import num_noise_tokens_and_spans
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.translation import num_flat_rows
+from tfm.pipeline.tasks.word_vectors import NUM_PREDICTIONS
 from tfm.pipeline.training.assembly.num_updates import NumBatches, last_step, step_after_epoch
+from tfm.pipeline.training.checks import num_source_image_tokens
 from tfm.pipeline.training_config import TrainingConfig
 
 ASSUMED_PADDING_SHARE = 0.03
+ASSUMED_TOKEN_WEIGHTED_LENGTH = 1.3
+"""The mean length of the sentence that a token is in, in mean lengths: long sentences have more of the tokens."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +44,14 @@ class CorpusSize:
         source_tokens: in an epoch, with end tokens.
         target_tokens: the same of the targets.
         predictions: that the loss of an epoch has.
+        source_length: tokens that a source token is computed with, on average: those of its row, and padding.
+        target_length: the same of a target token.
         padding: the share of positions that are padding.
         updates: of the whole training.
         updates_per_epoch: of the first epoch.
         batches_per_epoch: of the first epoch.
         batches_per_update: of all processes, on average over the training.
+        epochs: of the whole training, the last one perhaps in part.
         batch_tokens: padded tokens of a batch on its larger side, at most.
         dataset_bytes: of the files of the dataset; None where there is none.
         is_exact: whether all of it was counted, not assumed.
@@ -51,11 +61,14 @@ class CorpusSize:
     source_tokens: int
     target_tokens: int
     predictions: float
+    source_length: float
+    target_length: float
     padding: float
     updates: int
     updates_per_epoch: int
     batches_per_epoch: int
     batches_per_update: float
+    epochs: float
     batch_tokens: int
     dataset_bytes: int | None
     is_exact: bool
@@ -80,51 +93,85 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     size = sum(each.size for each in open_artifact(folder, "preprocess").files.values())
     source, target = load_tokenizer_pair(data.tokenizer_folder)
     batch_tokens = batch_tokens_of_training(recipe, data.batch_tokens)
-    task = make_task(TaskContext(recipe.training, recipe.model, source, target, batch_tokens))
+    image_tokens = num_source_image_tokens(image_shape(data.preparation), recipe.model.vision, recipe.training)
+    task = make_task(TaskContext(recipe.training, recipe.model, source, target, batch_tokens, image_tokens))
     epochs = task.epochs(data.train, batch_tokens, recipe.seed)
     course = _count_updates(recipe.training, epochs.num_batches, num_processes)
     if recipe.model.block is not None:  # windows of a running text are filled, but for a few tokens at its ends
-        windows = sum(map(len, epochs(0)))
-        tokens = windows * recipe.model.block
-        found = CorpusSize(windows, tokens, tokens, tokens, 0.0, *course, batch_tokens, size, is_exact=True)
+        windows, block = sum(map(len, epochs(0))), recipe.model.block
+        tokens = windows * block
+        found = CorpusSize(
+            windows, tokens, tokens, tokens, block, block, 0.0, *course, batch_tokens, size, is_exact=True
+        )
         return found, source.vocab_size, target.vocab_size
-    num_rows, positions, sums = 0, 0, np.zeros(3)
+    num_rows, sums, padded, attended = 0, np.zeros(3), np.zeros(2), np.zeros(2)
     columns, predictions = task.lengths(data.train), task.expected_predictions(data.train)
+    is_flat = recipe.training.layout == "flat"  # whose tokens are computed with those of their row alone
     for batch in epochs(0):
-        lengths = [column[batch] for column in columns]
+        lengths = np.stack([column[batch] for column in columns])
+        longest = lengths.max(axis=1)
         num_rows += len(batch)
-        positions += sum(int(each.max()) * len(batch) for each in lengths)
-        sums += [each.sum() for each in (*lengths, predictions[batch])]
+        padded += longest * len(batch)
+        attended += (
+            (lengths.astype(np.float64) ** 2).sum(axis=1) if is_flat else longest.astype(np.float64) ** 2 * len(batch)
+        )
+        sums += [*lengths.sum(axis=1), predictions[batch].sum()]
     sources, targets, predicted = int(sums[0]), int(sums[1]), float(sums[2])
-    if recipe.training.layout == "flat":
-        positions = 2 * num_flat_rows(batch_tokens) * course[2]
+    positions = 2 * num_flat_rows(batch_tokens) * course[2] if is_flat else padded.sum()
     padding = 1 - (sources + targets) / positions if positions else 0.0
-    found = CorpusSize(num_rows, sources, targets, predicted, padding, *course, batch_tokens, size, is_exact=True)
+    source_length, target_length = (attended / np.maximum(sums[:2], 1)).tolist()
+    found = CorpusSize(
+        num_rows,
+        sources,
+        targets,
+        predicted,
+        source_length,
+        target_length,
+        padding,
+        *course,
+        batch_tokens,
+        size,
+        is_exact=True,
+    )
     return found, source.vocab_size, target.vocab_size
 
 
-def _count_updates(config: TrainingConfig, num_batches: NumBatches, num_processes: int) -> tuple[int, int, int, float]:
-    """The updates of a training and of its first epoch, the batches of that, and those of an update on average."""
+def _count_updates(
+    config: TrainingConfig, num_batches: NumBatches, num_processes: int
+) -> tuple[int, int, int, float, float]:
+    """The updates of a training and of its first epoch, the batches of that, those of an update on average, and the
+    epochs of the training."""
+    num_batches = cache(num_batches)
     updates, batches = last_step(config, num_batches, num_processes), num_batches(0)
-    mean = mean_batches_per_update(config, batches, updates, num_processes)
-    return updates, step_after_epoch(batches, 0, config, num_processes), batches, mean
+    # where updates say when to end, epochs may be very many, and each is taken to be as the first
+    of_epoch = num_batches if config.max_epochs is not None else lambda _: batches
+    total, epochs = batches_and_epochs(config, of_epoch, updates, num_processes)
+    return updates, step_after_epoch(batches, 0, config, num_processes), batches, total / updates, epochs
 
 
-def mean_batches_per_update(config: TrainingConfig, batches_per_epoch: int, updates: int, num_processes: int) -> float:
-    """Return the batches that an update takes on average over the first updates of a training: fewer than
-    `accumulate` where an epoch ends, more where `batch_growth` says so.
+def batches_and_epochs(
+    config: TrainingConfig, num_batches: NumBatches, updates: int, num_processes: int
+) -> tuple[int, float]:
+    """Return the batches of the first updates of a training, and the epochs: an update takes fewer than `accumulate`
+    where an epoch ends, more where `batch_growth` says so.
 
     Args:
         config: the [training] part of a recipe.
-        batches_per_epoch: the number of batches of an epoch.
+        num_batches: (number of an epoch) -> the number of its batches.
         updates: the number of updates.
         num_processes: that share the batches of an update.
     """
-    step = batches = 0
-    while (after := step_after_epoch(batches_per_epoch, step, config, num_processes)) <= updates:
-        step, batches = after, batches + batches_per_epoch
-    batches += num_processes * sum(map(config.accumulation_steps_at, range(step + 1, updates + 1)))
-    return batches / updates
+    step = batches = epochs = 0
+    while (after := step_after_epoch(num_batches(epochs), step, config, num_processes)) <= updates:
+        step, batches, epochs = after, batches + num_batches(epochs), epochs + 1
+    rest = num_processes * sum(map(config.accumulation_steps_at, range(step + 1, updates + 1)))
+    return batches + rest, epochs + rest / num_batches(epochs)
+
+
+def recipe_image_shape(recipe: Recipe) -> ImageShape | None:
+    """Return the shape of a recipe's images; None if its sources are texts."""
+    images = recipe.data.images
+    return None if images is None else ImageShape(images.height, images.width, 3 if images.colour else 1)
 
 
 def assume_lengths(recipe: Recipe, tokens: float) -> tuple[float, float, float]:
@@ -136,6 +183,12 @@ def assume_lengths(recipe: Recipe, tokens: float) -> tuple[float, float, float]:
         tokens: of a side.
     """
     abilities = TASK_SPECS[recipe.model.task]
+    if (image := recipe_image_shape(recipe)) is not None:
+        image_tokens = num_source_image_tokens(image, recipe.model.vision, recipe.training)
+        return (image_tokens, *((2, 1.0) if abilities.labels == "label" else (tokens + 1, tokens + 1)))
+    if abilities.within_window:
+        rule = NUM_PREDICTIONS[recipe.model.architecture]
+        return tokens + 1, tokens + 1, float(rule(np.array([tokens]), recipe.model.word_vectors)[0])
     if abilities.hides_spans:
         (hidden,), (spans,) = num_noise_tokens_and_spans(np.array([round(tokens)]), recipe.model.span_corruption)
         return tokens - hidden + spans + 1, hidden + spans + 1, hidden + spans + 1
@@ -193,7 +246,12 @@ def assume_corpus_and_vocabularies(
     batches = math.ceil(max(sources, targets) / (batch_tokens * (1 - ASSUMED_PADDING_SHARE)))
     course = _count_updates(recipe.training, lambda _: batches, num_processes)
     padding = ASSUMED_PADDING_SHARE
-    corpus = CorpusSize(pairs, sources, targets, predictions, padding, *course, batch_tokens, None, is_exact=False)
+    means = [ASSUMED_TOKEN_WEIGHTED_LENGTH * each / pairs for each in sides]
+    if recipe.data.images is not None:  # all of which are as large
+        means[0] = sides[0] / pairs
+    corpus = CorpusSize(
+        pairs, sources, targets, predictions, means[0], means[1], padding, *course, batch_tokens, None, is_exact=False
+    )
     return corpus, recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size
 
 

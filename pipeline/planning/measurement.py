@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 
@@ -33,8 +35,8 @@ class ShortTrainingMeasurement:
         start_seconds: of the command before and after its updates.
         update_seconds: of an update.
         validation_seconds: of a validation, and of the checkpoint before it.
-        peak_bytes: the most memory that was resident.
-        memory_limit: bytes that this machine has.
+        peak_bytes: the most memory that was resident, or that was reserved on a device with its own.
+        memory_limit: bytes that this machine, or that device, has.
         updates: the number of updates that were timed.
     """
 
@@ -85,14 +87,14 @@ def measure_short_training(
         RecipeError: a short training fails.
     """
     with TemporaryDirectory() as folder:
-        whole, peak, lines = _train(recipe, sets, Path(folder) / "one", FIRST_UPDATES, FIRST_UPDATES)
+        whole, first_memory, lines = _train(recipe, sets, Path(folder) / "one", FIRST_UPDATES, FIRST_UPDATES)
         updates = num_updates_to_measure(update_seconds(lines), training_updates)
         shorter = [] if translation_length is None else length_limit(translation_length)
-        whole, second_peak, lines = _train(recipe, [*sets, *shorter], Path(folder) / "two", updates, updates // 2)
+        whole, second_memory, lines = _train(recipe, [*sets, *shorter], Path(folder) / "two", updates, updates // 2)
     seconds, validation = update_seconds(lines), validation_seconds(lines)
     start = max(whole - 2 * validation - updates * seconds, 0.0)
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return ShortTrainingMeasurement(start, seconds, validation, max(peak, second_peak), float(pages), updates)
+    (_, limit), peak = first_memory, max(each[0] for each in (first_memory, second_memory))
+    return ShortTrainingMeasurement(start, seconds, validation, peak, limit, updates)
 
 
 def length_limit(tokens: int) -> list[str]:
@@ -130,8 +132,8 @@ def _neighbours(lines: Sequence[TimedLine]) -> list[tuple[TimedLine, TimedLine]]
 
 def _train(
     recipe: Path, sets: Sequence[str], out: Path, updates: int, validate_every: int
-) -> tuple[float, float, list[TimedLine]]:
-    """The seconds of a short training, its peak memory in bytes, and when each line of its figures came."""
+) -> tuple[float, tuple[float, float], list[TimedLine]]:
+    """The seconds of a short training, its peak memory and the limit, and when each line of its figures came."""
     changed = [
         *sets,
         f"training.max_steps={updates}",
@@ -165,8 +167,22 @@ def _train(
             raise RecipeError(f"{recipe}: its first updates fail, so nothing was measured:\n{problem}")
     lines = (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     events = [json.loads(line)["event"] for line in lines]
-    peak = usage.ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
-    return seconds, peak, list(zip(times, events, strict=True))
+    resident = usage.ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
+    figures = open_artifact(out / "model", "train").figures
+    return seconds, peak_and_limit(figures, resident), list(zip(times, events, strict=True))
+
+
+def peak_and_limit(figures: Mapping[str, Any], resident_bytes: float) -> tuple[float, float]:
+    """Return the peak of the memory that limits a training, and that limit, in bytes: a device's own, where it has
+    some.
+
+    Args:
+        figures: of the model that was trained.
+        resident_bytes: the most memory of this machine that was resident.
+    """
+    if (of_device := figures.get("device_memory")) is not None:
+        return float(of_device["peak_reserved"]), float(of_device["total"])
+    return resident_bytes, float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def _count_lines(file: Path) -> int:

@@ -9,18 +9,17 @@ from typing import Any
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
-from tfm.pipeline.model_io.model_weights import model_weight_shapes
+from tfm.pipeline.model_io.model_weights import model_parameter_shapes
 from tfm.pipeline.planning.corpus_size import (
     ASSUMED_PADDING_SHARE,
     CorpusSize,
-    mean_batches_per_update,
+    batches_and_epochs,
     num_validations,
+    recipe_image_shape,
     translates_in_validation,
 )
 from tfm.pipeline.planning.costs import (
     FLOAT_BYTES,
-    UpdateSizes,
-    flop_of_update,
     memory_by_use,
     num_optimizer_numbers,
     num_parameters,
@@ -28,14 +27,16 @@ from tfm.pipeline.planning.costs import (
 )
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DeviceSpec
 from tfm.pipeline.planning.measurement import ShortTrainingMeasurement
+from tfm.pipeline.planning.operations import UpdateSizes, flop_of_update
 from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.tasks.translation import num_flat_rows
+from tfm.pipeline.training.assembly.word2vec import uses_online_updates
+from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings
 from tfm.pipeline.training.init_from import config_from_pretrained
 from tfm.pipeline.training_config import TrainingConfig
 
-ASSUMED_TOKEN_WEIGHTED_LENGTH = 1.3
-"""The mean length of the sentence that a token is in, in mean lengths: long sentences have more of the tokens."""
 SPARE_MEMORY_SHARE = 0.1
 """Share of a device's memory that its driver and buffers take."""
 JOULES_PER_KWH = 3.6e6
@@ -108,12 +109,6 @@ def with_starting_model(recipe: Recipe) -> Recipe:
     return recipe.model_copy(update={"model": config_from_pretrained(first, recipe.model)})
 
 
-def check_plannable(recipe: Recipe) -> None:
-    """Raise RecipeError where the costs of a recipe's model are not counted here."""
-    if recipe.data.images is not None or TASK_SPECS[recipe.model.task].within_window:
-        raise RecipeError("tfm plan counts models of texts: images and word vectors have other costs")
-
-
 def make_plan(
     recipe: Recipe,
     corpus: CorpusSize,
@@ -136,28 +131,28 @@ def make_plan(
         stale_data: as `RunPlan` has it.
 
     Raises:
-        RecipeError: the model is too large for any machine, or reads images.
+        RecipeError: the model is too large for any machine.
     """
-    check_plannable(recipe)
-    config, model = recipe.training, recipe.model
+    config, model, image = recipe.training, recipe.model, recipe_image_shape(recipe)
     try:
-        shapes = model_weight_shapes(model, source_vocab=vocabularies[0], target_vocab=vocabularies[1])
+        source, target = vocabularies
+        shapes = model_parameter_shapes(model, source_vocab=source, target_vocab=target, image=image)
     except ValueError as error:
         raise RecipeError(f"the model cannot be built: {error}") from None
     parameters, number = num_parameters(shapes), 1 if devices is None else devices[0]
     sizes = update_sizes(corpus, config)
-    flop = flop_of_update(shapes, model, config, sizes, vocabularies[1])
+    flop = flop_of_update(shapes, model, config, sizes, vocabularies[1], image)
     half = devices is not None and config.precision != "fp32" and devices[1].precision != "fp32"
-    memory = memory_by_use(shapes, model, config, sizes, vocabularies[1], low_precision=half, num_devices=number)
-    assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
-    if config.bpe_dropout is not None or config.unigram_alpha is not None:
-        assumptions.append("tokens of the dataset: sampled pieces are more, and take more operations and memory")
-    if config.batch_tokens == "auto":
-        assumptions.append(f"batches of {corpus.batch_tokens:,} tokens: what fits is found when the training begins")
+    memory = memory_by_use(
+        shapes, model, config, sizes, vocabularies[1], low_precision=half, num_devices=number, image=image
+    )
+    assumptions = _assumptions_about_data(recipe, corpus)
     if measured is not None:
+        if _takes_steps_without_gradient(recipe, corpus):
+            memory |= {"gradients": 0.0, "activations": 0.0}
         memory = measured.split_peak_memory(memory)
-        first = mean_batches_per_update(config, corpus.batches_per_epoch, measured.updates, number)
-        updates = corpus.updates * corpus.batches_per_update / first
+        batches, _ = batches_and_epochs(config, lambda _: corpus.batches_per_epoch, measured.updates, number)
+        updates = corpus.updates * corpus.batches_per_update * measured.updates / batches
         limit, seconds = measured.memory_limit, measured.training_seconds(updates, num_validations(recipe, corpus))
         written = ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
         timed = f"training from {measured.updates} measured updates and a validation{written}"
@@ -196,6 +191,30 @@ def make_plan(
     )
 
 
+def _assumptions_about_data(recipe: Recipe, corpus: CorpusSize) -> list[str]:
+    """Assumptions in place of what is not counted of the data, in words."""
+    config, model, words = recipe.training, recipe.model, recipe.model.word_vectors
+    found = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
+    if config.bpe_dropout is not None or config.unigram_alpha is not None:
+        found.append("tokens of the dataset: sampled pieces are more, and take more operations and memory")
+    if config.batch_tokens == "auto":
+        found.append(f"batches of {corpus.batch_tokens:,} tokens: what fits is found when the training begins")
+    if model.has_adaptive_tails:
+        found.append("each prediction takes all clusters of the adaptive softmax: it takes the first and its own")
+    if TASK_SPECS[model.task].within_window and words.subsample is not None and not corpus.is_exact:
+        found.append("no word is dropped: model.word_vectors.subsample leaves fewer predictions")
+    return found
+
+
+def _takes_steps_without_gradient(recipe: Recipe, corpus: CorpusSize) -> bool:
+    """Whether word vectors take a step for each prediction on this machine, as word2vec does."""
+    device = resolve_device(recipe.training.device).type
+    settings = ExecutionSettings(
+        device=device, precision="fp32", threads=1, world_size=1, batch_tokens=corpus.batch_tokens
+    )
+    return uses_online_updates(recipe.model, recipe.training, settings)
+
+
 def update_sizes(corpus: CorpusSize, config: TrainingConfig) -> UpdateSizes:
     """Return the sizes of an update: tokens of all batches that it takes, and lengths. Flat batches have filler, which
     takes every product of a token, and attends to nothing.
@@ -204,14 +223,15 @@ def update_sizes(corpus: CorpusSize, config: TrainingConfig) -> UpdateSizes:
         corpus: the training data.
         config: the [training] part of a recipe.
     """
-    share, rows = corpus.batches_per_update / corpus.batches_per_epoch, max(corpus.rows, 1)
+    share = corpus.epochs / corpus.updates
     found = UpdateSizes(
         corpus.source_tokens * share,
         corpus.target_tokens * share,
         corpus.predictions * share,
-        ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.source_tokens / rows,
-        ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.target_tokens / rows,
+        corpus.source_length,
+        corpus.target_length,
         corpus.batch_tokens,
+        corpus.rows * share,
     )
     if config.layout != "flat":
         return found
@@ -231,7 +251,10 @@ def _disk_bytes(recipe: Recipe, corpus: CorpusSize, shapes: Mapping[str, tuple[i
     config, parameters = recipe.training, num_parameters(shapes)
     averages = num_trained_parameters(shapes, config) if config.ema is not None else 0
     checkpoint = FLOAT_BYTES * (parameters + num_optimizer_numbers(shapes, config) + averages)
-    assumed = 4.0 * (corpus.source_tokens + corpus.target_tokens) + 16.0 * corpus.rows
+    image = recipe_image_shape(recipe)
+    pixels = None if image is None else image.height * image.width * image.channels
+    sources = FLOAT_BYTES * corpus.source_tokens if pixels is None else pixels * corpus.rows
+    assumed = float(sources + FLOAT_BYTES * corpus.target_tokens + 16 * corpus.rows)
     return {
         "dataset": assumed if corpus.dataset_bytes is None else float(corpus.dataset_bytes),
         "checkpoints": float(checkpoint * (config.keep.last + config.keep.best)),

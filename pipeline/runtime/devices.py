@@ -1,6 +1,7 @@
 """The choice of device, and of the precision of matrix products on it."""
 
 import time
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -21,6 +22,15 @@ def resolve_device(device: str) -> torch.device:
         usable = ", ".join(name for name, there in available.items() if there)
         raise RecipeError(f'device "{device}" is not available here; usable: auto, {usable}')
     return torch.device(device)
+
+
+def _cuda_memory(device: torch.device) -> dict[str, int]:
+    total = torch.cuda.get_device_properties(device).total_memory
+    return {"peak_reserved": torch.cuda.max_memory_reserved(device), "total": total}
+
+
+DEVICE_MEMORY: dict[str, Callable[[torch.device], dict[str, int]]] = {"cuda": _cuda_memory}
+"""By kind of device that has its own memory: bytes that this process reserved at most, and all that there are."""
 
 
 def resolve_precision(precision: str, device: torch.device) -> torch.dtype:

@@ -7,7 +7,7 @@ with h the input (a word's vector, or the mean of its neighbors'), o the predict
 Legend: N tokens · n predictions · D width · V vocabulary.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tfm.data.arrays import Ints
+from tfm.data.arrays import Floats, Ints
 from tfm.data.batching.batches import TextBatch, make_text_batch
 from tfm.data.batching.example_keys import example_rng_keys, rng_keys_to_uniform, text_rng_keys, token_rng_keys
 from tfm.data.dataset.split import Dataset, Ids, Split
@@ -42,8 +42,10 @@ class WordVectorTask(PairTask):
 
     empty_message = "no text with two known words, and a word is learned from its neighbours"
 
-    def __init__(self, config: WordVectorsConfig, objective: WordVectorObjective) -> None:
-        self.config, self.objective = config, objective
+    def __init__(
+        self, config: WordVectorsConfig, objective: WordVectorObjective, architecture: str = "skip_gram"
+    ) -> None:
+        self.config, self.objective, self.count_predictions = config, objective, NUM_PREDICTIONS[architecture]
         self.has_perplexity = objective.has_perplexity
         # windows that shrink have each width once, and with each of them other noise words
         self.num_draws = config.window if config.shrink else objective.num_draws
@@ -53,7 +55,8 @@ class WordVectorTask(PairTask):
         """The task as a recipe has it: with the softmax or, where `negatives` says how many, with noise words."""
         config = context.model.word_vectors
         softmax = FullSoftmaxObjective(context.config.label_smoothing)
-        return cls(config, softmax if config.negatives is None else NegativeSamplingObjective(config.negatives))
+        objective = softmax if config.negatives is None else NegativeSamplingObjective(config.negatives)
+        return cls(config, objective, context.model.architecture)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.target_lengths + 1, split.target_lengths + 1
@@ -65,6 +68,21 @@ class WordVectorTask(PairTask):
         """Return (rows,) the number of words of each text that have neighbors."""
         counts = num_words(split)
         return counts * (counts > 1)
+
+    def expected_predictions(self, split: Split) -> Floats:
+        """Return (rows,) the predictions of an update of each text, in expectation over windows, for one draw of the
+        words that are dropped.
+        """
+        words = num_words(split)
+        if self.config.subsample is not None:
+            vocab = 1 + max(int(ids.max(initial=0)) for _, ids, _ in iterate_chunks(split))
+            chance = keep_probability(torch.from_numpy(word_frequencies(split, vocab)), self.config.subsample).numpy()
+            chance[: len(SPECIAL_TOKENS)] = 0
+            draws = np.random.default_rng(0)
+            for rows, ids, lengths in iterate_chunks(split):
+                text = np.repeat(np.arange(len(rows)), lengths)
+                words[rows] = np.bincount(text[draws.random(len(ids)) < chance[ids]], minlength=len(rows))
+        return self.count_predictions(words, self.config)
 
     def loss(self, model: Any, batch: TextBatch) -> LossSums:
         """The objective, summed over predictions; the draws for a text follow from (seed, step, row)."""
@@ -146,6 +164,37 @@ class WordVectorTask(PairTask):
         """Return whether two words of a text are kept."""
         sentence = _sentence_ids(batch)[is_kept]
         return bool((sentence[1:] == sentence[:-1]).any())
+
+
+def num_neighbour_pairs(words: Any, config: WordVectorsConfig) -> Floats:
+    """Return (texts,) the pairs of a word and a neighbor, in expectation over windows that shrink.
+
+    Args:
+        words: (texts,) the number of words of each text.
+        config: the window of a word.
+    """
+    found = np.zeros(len(words))
+    for distance in range(1, min(config.window, int(np.max(words, initial=0))) + 1):
+        share = (config.window - distance + 1) / config.window if config.shrink else 1.0
+        found += 2 * share * np.maximum(words - distance, 0)
+    return found
+
+
+def num_words_with_neighbours(words: Any, config: WordVectorsConfig) -> Floats:
+    """Return (texts,) the words that have a neighbor.
+
+    Args:
+        words: (texts,) the number of words of each text.
+        config: unused: the nearest word is within each window.
+    """
+    return np.where(np.asarray(words) > 1, words, 0).astype(np.float64)
+
+
+NUM_PREDICTIONS: dict[str, Callable[[Any, WordVectorsConfig], Floats]] = {
+    "skip_gram": num_neighbour_pairs,
+    "cbow": num_words_with_neighbours,
+}
+"""By architecture: (words of each text, config) -> the predictions of an update of it."""
 
 
 def keep_probability(frequencies: Tensor, threshold: float) -> Tensor:

@@ -33,7 +33,7 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, save_model
 from tfm.pipeline.reports.training_curves import draw_curves
-from tfm.pipeline.runtime.devices import resolve_device
+from tfm.pipeline.runtime.devices import DEVICE_MEMORY, resolve_device
 from tfm.pipeline.runtime.distributed import World, init_world
 from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error
 from tfm.pipeline.runtime.progress import Reporter
@@ -230,6 +230,9 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
             settings=progress.settings.model_dump(),
             metrics_sha256=trainer.log.sha256(),  # by which `tfm compare` knows that the curve is this training's
         )
+        device = session.world.device
+        if device.type in DEVICE_MEMORY:
+            draft.figures["device_memory"] = DEVICE_MEMORY[device.type](device)
         if num_adapters:
             draft.figures["adapter_parameters"] = num_adapters
         if progress.changes:

@@ -170,12 +170,6 @@ def test_figures_that_no_corpus_or_price_has_are_refused(corpora: Path, option: 
     assert f"Invalid value for '{option}'" in done.err
 
 
-def test_a_model_that_is_not_planned_is_refused_before_a_dataset_is_asked_for(corpora: Path) -> None:
-    recipe = Path(__file__).parents[2] / "recipes" / "captions.toml"
-    done = tfm("plan", recipe, "--on", "H100")
-    assert (done.code, done.err.startswith("tfm plan counts models of texts")) == (2, True)
-
-
 def test_what_is_kept_in_fp32_takes_twice_the_memory_and_the_time_is_said_to_be_of_bf16(corpora: Path) -> None:
     words = "plan", "tiny.toml", "--on", "H100", "--json", "--pairs", "10", "--tokens", "3", "--set"
     half, whole = (json.loads(tfm(*words, f"training.precision={precision}").out) for precision in ("auto", "fp32"))

@@ -56,11 +56,10 @@ def plan(
     )
     from tfm.pipeline.planning.devices import parse_devices
     from tfm.pipeline.planning.measurement import measure_short_training
-    from tfm.pipeline.planning.run_plan import check_plannable, make_plan, with_starting_model
+    from tfm.pipeline.planning.run_plan import make_plan, with_starting_model
     from tfm.pipeline.recipes.recipe import load_recipe
 
     resolved = with_starting_model(load_recipe(recipe, sets or ()))
-    check_plannable(resolved)
     devices = None if on == THIS_MACHINE else parse_devices(on)
     number, stale_data = 1 if devices is None else devices[0], None
     if pairs is not None and tokens is not None:

@@ -26,6 +26,8 @@ FILE_VERSION_FIELDS = (
     "mtime",
     "lastmodified",
     "last_modified",
+    "modify",
+    "created",
     "checksum",
     "md5",
     "oid",
@@ -160,7 +162,7 @@ def _download_if_changed(
     if info.get("type", "file") != "file":
         raise DataError("is a folder; name a file", file=redact_credentials(url))
     marks = _version_marks(info)
-    tells_changes = bool(marks.keys() - {"size"} if is_http else marks)  # a server may tell the size alone, or nothing
+    tells_changes = bool(marks.keys() - {"size"})  # a server may tell the size alone, or nothing
     if download_record is not None and tells_changes and download_record.get("marks") == marks:
         return file
     size = info.get("size")

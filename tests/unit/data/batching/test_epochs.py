@@ -33,7 +33,7 @@ def rows_of(batches) -> Counter[int]:
     return Counter(row for rows in batches for row in rows.tolist())
 
 
-@pytest.mark.parametrize("shard_rows", [7, 300, 999])
+@pytest.mark.parametrize("shard_rows", [1, 7, 300, 500, 999])
 def test_every_row_comes_once_in_every_epoch_and_batches_are_counted_without_making_them(shard_rows):
     epochs = TASK.epochs(make_split(1_000, shard_rows), BUDGET, seed=3)
     orders = []

@@ -12,9 +12,10 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import add_lora
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.model_weights import model_weight_shapes
-from tfm.pipeline.planning.corpus_size import assume_corpus_and_vocabularies, mean_batches_per_update
-from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_optimizer_numbers
+from tfm.pipeline.planning.corpus_size import assume_corpus_and_vocabularies, batches_and_epochs
+from tfm.pipeline.planning.costs import memory_by_use, num_optimizer_numbers
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DEVICES, parse_devices
+from tfm.pipeline.planning.operations import UpdateSizes, flop_of_update
 from tfm.pipeline.planning.run_plan import RunPlan, make_plan
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.training.optimizers import make_optimizer
@@ -34,16 +35,16 @@ def plan_of(recipe: Recipe, devices: str, **more: float) -> RunPlan:
 def test_operations_of_the_base_model_by_hand() -> None:
     model, vocab, tokens = ModelConfig(), 32_000, 1000.0
     shapes = model_weight_shapes(model, source_vocab=vocab, target_vocab=vocab)
-    found = flop_of_update(shapes, model, TrainingConfig(), UpdateSizes(tokens, tokens, tokens, 0, 0, 4096), vocab)
+    found = flop_of_update(shapes, model, TrainingConfig(), UpdateSizes(tokens, tokens, tokens, 0, 0, 4096, 30), vocab)
     width, inner = 512, 2048
     encoder = 6 * (4 * width**2 + 2 * width * inner)
     decoder = 6 * (8 * width**2 + 2 * width * inner) + vocab * width
     assert found == 6 * tokens * (encoder + decoder)
     assert found / tokens / 1e6 == pytest.approx(368, rel=0.03), "operations a target token, measured elsewhere"
     with_attention = flop_of_update(
-        shapes, model, TrainingConfig(), UpdateSizes(tokens, tokens, tokens, 30, 30, 4096), vocab
+        shapes, model, TrainingConfig(), UpdateSizes(tokens, tokens, tokens, 30, 30, 4096, 30), vocab
     )
-    assert with_attention - found == 3 * 4 * width * 6 * tokens * (30 + 15 + 30)
+    assert with_attention - found == 3 * 4 * width * 6 * tokens * (30 + 30 + 30)
 
 
 @pytest.mark.slow
@@ -57,7 +58,7 @@ def test_operations_of_a_layer_are_those_that_torch_counts() -> None:
     layer = nn.TransformerEncoderLayer(width, 4, inner, batch_first=True, dropout=0.0)
     with FlopCounterMode(display=False) as counter:
         layer(torch.randn(1, rows, width, requires_grad=True)).sum().backward()
-    found = flop_of_update(shapes, model, TrainingConfig(), UpdateSizes(rows, 0, 0, rows, 0, 64), 3)
+    found = flop_of_update(shapes, model, TrainingConfig(), UpdateSizes(rows, 0, 0, rows, 0, 64, 1), 3)
     assert found == counter.get_total_flops() + 3 * 4 * width * rows * rows
 
 
@@ -112,7 +113,7 @@ def test_memory_of_an_optimizer(optimizer: str, copies: int) -> None:
     step.step()
     kept = sum(each.numel() for state in step.state.values() for each in state.values() if each.dim())
     assert kept == copies * sum(each.numel() for each in network.parameters())
-    memory = memory_by_use(shapes, model, config, UpdateSizes(1, 1, 1, 1, 1, 10), 100, low_precision=False)
+    memory = memory_by_use(shapes, model, config, UpdateSizes(1, 1, 1, 1, 1, 10, 1), 100, low_precision=False)
     assert memory["optimizer"] == copies * memory["weights"]
 
 
@@ -152,7 +153,7 @@ def test_devices_share_weights_and_layers_are_computed_again_as_the_recipe_says(
     shapes = model_weight_shapes(model, source_vocab=32_000, target_vocab=32_000)
 
     def memory(devices: int, **settings: object) -> dict[str, float]:
-        config, sizes = TrainingConfig.model_validate(settings), UpdateSizes(1, 1, 1, 1, 1, 1000)
+        config, sizes = TrainingConfig.model_validate(settings), UpdateSizes(1, 1, 1, 1, 1, 1000, 1)
         return memory_by_use(shapes, model, config, sizes, 100, low_precision=False, num_devices=devices)
 
     whole, full, optimizer = (memory(4, shard=shard) for shard in ("none", "full", "optimizer"))
@@ -190,7 +191,23 @@ def test_batches_of_an_update_are_fewer_where_an_epoch_ends_and_more_where_updat
         TrainingConfig.model_validate({"accumulate": 4, **more})
         for more in ({}, {"batch_growth": {"factor": 2, "steps": [3]}})
     )
-    assert mean_batches_per_update(plain, 10, 6, 1) == 20 / 6
-    assert mean_batches_per_update(plain, 10, 4, 1) == 14 / 4
-    assert mean_batches_per_update(growing, 10, 5, 1) == 20 / 5
-    assert mean_batches_per_update(plain, 10, 3, 2) == 18 / 3
+    assert batches_and_epochs(plain, lambda _: 10, 6, 1) == (20, 2)
+    assert batches_and_epochs(plain, lambda _: 10, 4, 1) == (14, 1.4)
+    assert batches_and_epochs(growing, lambda _: 10, 5, 1) == (20, 2)
+    assert batches_and_epochs(plain, lambda _: 10, 3, 2) == (18, 1.8)
+    assert batches_and_epochs(plain, [10, 6, 9].__getitem__, 5, 1) == (16, 2), "epochs of 3 updates and of 2"
+
+
+def test_a_dataset_of_images_takes_their_pixels_and_maps_take_memory() -> None:
+    recipe, on = load_recipe(RECIPES / "captions.toml", ()), parse_devices("L4")
+    corpus, source, target = assume_corpus_and_vocabularies(recipe, 1000, 12.0, 1)
+    made = make_plan(recipe, corpus, (source, target), on, None, price=None)
+    assert made.disk["dataset"] == 1000 * (48 * 48 * 3 + 4 * 13 + 16)
+    wider = recipe.model.vision.model_copy(update={"blocks": 3}) if recipe.model.vision is not None else None
+    changed = recipe.model_copy(update={"model": recipe.model.model_copy(update={"vision": wider})})
+    deeper = make_plan(changed, corpus, (source, target), on, None, price=None)
+    numbers = 4 * (2 * 32 * 24**2 + 2 * 64 * 12**2 + 2 * 128 * 6**2)
+    assert deeper.memory["activations"] - made.memory["activations"] == pytest.approx(2 * numbers * 64), (
+        "of 64 images, in bf16"
+    )
+    assert deeper.flop_per_update > 2 * made.flop_per_update

@@ -2,20 +2,25 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from tests.cli.user import RECIPE, tfm, write_corpora
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.planning.corpus_size import mean_reference_length
 from tfm.pipeline.planning.measurement import (
     FIRST_UPDATES,
     MAX_UPDATES,
     measure_short_training,
     num_updates_to_measure,
+    peak_and_limit,
     update_seconds,
     validation_seconds,
 )
 from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.runtime.devices import DEVICE_MEMORY
 
 LINES = [
     (7.0, "train"),
@@ -37,6 +42,29 @@ def test_slow_updates_are_few_and_fast_ones_no_more_than_their_shapes_need() -> 
     found = [num_updates_to_measure(seconds, 1000) for seconds in (0.0, 0.05, 0.5, 3.0, 100.0)]
     assert found == [MAX_UPDATES, MAX_UPDATES, 40, 6, FIRST_UPDATES]
     assert [num_updates_to_measure(0.0, updates) for updates in (1, 7, 47)] == [FIRST_UPDATES, 6, 46]
+
+
+@pytest.mark.slow
+def test_memory_is_that_of_a_device_where_it_has_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU stands in for a device whose memory torch reports; a model of a CPU has no such figure."""
+    write_corpora(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE.format(folder="."), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    for stage in ("tokenize", "preprocess", "train"):
+        assert tfm(stage, "--recipe", "tiny.toml").code == 0
+    figures = open_artifact(Path("runs/tiny/model"), "train").figures
+    peak, limit = peak_and_limit(figures, 5e8)
+    assert peak == 5e8
+    assert limit > peak
+    monkeypatch.setitem(DEVICE_MEMORY, "cpu", lambda device: {"peak_reserved": 7 * 10**9, "total": 8 * 10**10})
+    assert tfm("train", "--recipe", "tiny.toml", "--out", "other").code == 0
+    assert peak_and_limit(open_artifact(Path("other/model"), "train").figures, 5e8) == (7e9, 8e10)
+
+
+def test_memory_of_a_gpu_is_read_by_the_names_that_torch_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: 5)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=9))
+    assert DEVICE_MEMORY["cuda"](torch.device("cuda")) == {"peak_reserved": 5, "total": 9}
 
 
 @pytest.mark.slow

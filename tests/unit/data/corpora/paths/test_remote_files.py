@@ -64,6 +64,25 @@ def test_a_file_that_changes_is_copied_again_and_one_that_does_not_is_not(
     assert file.read_bytes() == b"drei\tthree\n"
 
 
+@pytest.mark.parametrize(("marks", "copies"), [(("first", "second"), 2), (("first", "first"), 1), ((None, None), 2)])
+def test_a_change_of_the_same_size_is_seen_by_the_time_that_a_server_tells_or_read_again(
+    server: fsspec.AbstractFileSystem,
+    monkeypatch: pytest.MonkeyPatch,
+    marks: tuple[str | None, str | None],
+    copies: int,
+) -> None:
+    """An FTP server tells the time of a change as `modify` (RFC 3659); some tell the size alone."""
+    came: list[int] = []
+    for mark, text in zip(marks, (b"eins\tone\n", b"zwei\ttwo\n"), strict=True):
+        server.pipe("/corpora/train.tsv", text)
+        info = {"type": "file", "size": len(text), **({} if mark is None else {"modify": mark})}
+        monkeypatch.setattr(type(server), "info", lambda self, path, info=info, **_: info)
+        forget(monkeypatch)
+        file = fetch_local_copy(URL, online=True, on_bytes=lambda count, total: came.append(count))
+    assert len(came) == copies
+    assert file.read_bytes() == (text if copies == 2 else b"eins\tone\n")
+
+
 def test_a_damaged_copy_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     file = fetch_local_copy(URL, online=True)
     file.write_bytes(b"other text")
