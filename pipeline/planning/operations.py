@@ -75,11 +75,8 @@ def flop_of_update(
         elif image is not None and is_image_embedding(name):
             flop += _image_flop(name, shape, model, config, image) * sizes.rows
         else:
-            share = (
-                1.0
-                if (place := re.match(r"(encoder|decoder)\.(\d+)\.", name)) is None
-                else (_share_of_updates(model, place[1], int(place[2])))
-            )
+            layer = re.match(r"(encoder|decoder)\.(\d+)\.", name)
+            share = 1.0 if layer is None else _share_of_updates(model, layer[1], int(layer[2]))
             flop += _product_flop(name, shape, config) * _num_rows_read(name, model, sizes) * share
     if not any(name.split(".")[0] == "output" for name in shapes):  # the output layer is the embedding's table
         flop += TRAINING_FLOP * target_vocab * (model.embedding_dim or model.width) * sizes.predictions
@@ -140,12 +137,12 @@ def _attended_length(model: ModelConfig, side: str, sizes: UpdateSizes) -> float
     if side == "encoder" and model.vision is not None:
         return source_length
     if side == "encoder":
-        near = _length_within_window(source_length, model.window, causal=False)
-        return near if model.stack_mixing(side) == "attention" else 0.0
-    own = sizes.target_length + (sizes.source_length if _reads_pair_as_one_text(model) else 0.0)
-    near = _length_within_window(own, model.window, causal=True)
-    of_itself = near if model.stack_mixing(side) == "attention" else 0.0
-    return of_itself + (source_length if model.only_stack is None else 0.0)
+        self_attended = _length_within_window(source_length, model.window, causal=False)
+        return self_attended if model.stack_mixing(side) == "attention" else 0.0
+    text_length = sizes.target_length + (sizes.source_length if _reads_pair_as_one_text(model) else 0.0)
+    self_attended = _length_within_window(text_length, model.window, causal=True)
+    cross_attended = source_length if model.only_stack is None else 0.0
+    return (self_attended if model.stack_mixing(side) == "attention" else 0.0) + cross_attended
 
 
 def _length_within_window(length: float, window: int | None, *, causal: bool) -> float:
@@ -164,8 +161,8 @@ def tokens_by_stack(model: ModelConfig, sizes: UpdateSizes) -> dict[str, float]:
         model: the [model] part of a recipe.
         sizes: of an update.
     """
-    both = sizes.source_tokens + sizes.target_tokens if _reads_pair_as_one_text(model) else sizes.target_tokens
-    return {"encoder": sizes.source_tokens / _characters_per_row(model), "decoder": both}
+    decoder_tokens = sizes.target_tokens + (sizes.source_tokens if _reads_pair_as_one_text(model) else 0.0)
+    return {"encoder": sizes.source_tokens / _characters_per_row(model), "decoder": decoder_tokens}
 
 
 def _num_rows_read(weight: str, model: ModelConfig, sizes: UpdateSizes) -> float:
@@ -210,11 +207,12 @@ def size_of_map(weight: str, model: ModelConfig, image: ImageShape) -> tuple[int
         image: the shape of an image.
     """
     assert model.vision is not None
-    last = len(model.vision.channels) - 1
-    words = weight.split(".")
-    stage = {"stem": 0, "blocks": int(words[2]) // model.vision.blocks if words[1] == "blocks" else 0}.get(
-        words[1], last
-    )
+    _, part, *rest = weight.split(".")
+    stage = len(model.vision.channels) - 1
+    if part == "stem":
+        stage = 0
+    elif part == "blocks":
+        stage = int(rest[0]) // model.vision.blocks
     return map_size(model.vision, image, stage)
 
 

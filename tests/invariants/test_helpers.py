@@ -124,8 +124,8 @@ def test_each_row_is_in_one_share_and_shares_are_equal(count: int) -> None:
     batches = [(0, np.arange(10)), (3, np.arange(20, 22)), (4, np.arange(30, 44))]
     shares = shard_batches(batches, count)
     assert len(shares) == count
-    for place, rows in batches:
-        found = [share for some in shares for share in some if share.place == place]
+    for index, rows in batches:
+        found = [share for some in shares for share in some if share.batch_index == index]
         assert sorted(np.concatenate([share.rows for share in found]).tolist()) == rows.tolist()
         sizes = [len(share.rows) for share in found]
         assert max(sizes) - min(sizes) <= 1

@@ -71,9 +71,11 @@ def times_problem(lines: Sequence[str]) -> str | None:
     """
     rows = [line.strip() for line in lines if line.strip() and not line.startswith(NIST_COMMENT_MARK)]
     head = "\n".join(rows)
-    found = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
-    if found is not None or not rows:
-        return found
+    reason_by_head = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
+    if reason_by_head is not None or not rows:
+        return reason_by_head
+    if len({*rows}) < len(rows) or not any(map(str.isalpha, head)):  # texts of numbers, or a line twice
+        return None
     if CTM_ROW.fullmatch(rows[0]) and len(rows) == 1 and "." in rows[0]:
         return CTM_REASON
     for pattern, reason, is_interval in (
@@ -85,11 +87,7 @@ def times_problem(lines: Sequence[str]) -> str | None:
         times = [(match["file"], float(match["begin"]), float(match["end"])) for match in matches if match is not None]
         is_ordered = all(one[1] <= other[1] for one, other in pairwise(times) if one[0] == other[0])
         is_long = len(rows) >= (MIN_LINES_JUDGED if pattern is LABEL_ROW else 2)
-        if (
-            is_long
-            and len(times) == len(rows)
-            and is_ordered
-            and all(one[1] < one[2] or not is_interval for one in times)
-        ):
+        lasts = all(begin < end or not is_interval for _, begin, end in times)
+        if is_long and len(times) == len(rows) and is_ordered and lasts:
             return reason
     return None

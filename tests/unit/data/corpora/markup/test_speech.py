@@ -47,6 +47,9 @@ def test_transcripts_with_times_are_named(name: str, tmp_path: Path) -> None:
         ["a b 1.0 2.0 c"],
         ["class A 1 2 c"],
         ['("a")', '("b")'],
+        ["1 2 3 4 5 6 7 8 9"] * 3,
+        ["3 1 7 2 5 9", "3 1 8 4 6 7"],
+        ["shelf 1 row 2 3 books"] * 3,
     ],
 )
 def test_numbers_in_texts_are_no_times(lines: list[str]) -> None:
