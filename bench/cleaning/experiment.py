@@ -48,7 +48,7 @@ def noisy(
     share: Annotated[float, typer.Option("--share", metavar="X", help="Noisy pairs over clean ones.")] = 0.5,
     percentile: Annotated[
         float, typer.Option("--percentile", metavar="P", help="Of the dual cross-entropy, after all other rules.")
-    ] = 17.0,
+    ] = 13.0,
     min_length: Annotated[int, typer.Option("--min-length", metavar="N", help="Words of the shorter side.")] = 4,
     pairs: Annotated[int, typer.Option("--pairs", metavar="N", min=10, help="Clean pairs.")] = 29_000,
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Of noise and training, 1 to N.")] = 3,
