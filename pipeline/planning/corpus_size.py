@@ -86,8 +86,8 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     """
     folder = get_run_paths(recipe).dataset
     if not folder.exists():
-        made = "make it with `tfm tokenize` and `tfm preprocess` with the same recipe"
-        remedy = f"{made}, or give --on DEVICE, --pairs and --tokens"
+        advice = "make it with `tfm tokenize` and `tfm preprocess` with the same recipe"
+        remedy = f"{advice}, or give --on DEVICE, --pairs and --tokens"
         raise DataError(f"there is no dataset to count yet: {remedy}", file=folder)
     data = read_artifact(folder, lambda _: load_dataset(folder))
     size = sum(each.size for each in open_artifact(folder, "preprocess").files.values())
@@ -100,31 +100,31 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     if recipe.model.block is not None:  # windows of a running text are filled, but for a few tokens at its ends
         windows, block = sum(map(len, epochs(0))), recipe.model.block
         tokens = windows * block
-        found = CorpusSize(
+        corpus = CorpusSize(
             windows, tokens, tokens, tokens, block, block, 0.0, *course, batch_tokens, size, is_exact=True
         )
-        return found, source.vocab_size, target.vocab_size
-    num_rows, sums, padded, attended = 0, np.zeros(3), np.zeros(2), np.zeros(2)
+        return corpus, source.vocab_size, target.vocab_size
+    num_rows, sums, padded_tokens, squared_lengths = 0, np.zeros(3), np.zeros(2), np.zeros(2)
     columns, predictions = task.lengths(data.train), task.expected_predictions(data.train)
     is_flat = recipe.training.layout == "flat"  # whose tokens are computed with those of their row alone
     for batch in epochs(0):
         lengths = np.stack([column[batch] for column in columns])
         longest = lengths.max(axis=1)
         num_rows += len(batch)
-        padded += longest * len(batch)
-        attended += (
+        padded_tokens += longest * len(batch)
+        squared_lengths += (
             (lengths.astype(np.float64) ** 2).sum(axis=1) if is_flat else longest.astype(np.float64) ** 2 * len(batch)
         )
         sums += [*lengths.sum(axis=1), predictions[batch].sum()]
-    sources, targets, predicted = int(sums[0]), int(sums[1]), float(sums[2])
-    positions = 2 * num_flat_rows(batch_tokens) * course[2] if is_flat else padded.sum()
+    sources, targets, num_predictions = int(sums[0]), int(sums[1]), float(sums[2])
+    positions = 2 * num_flat_rows(batch_tokens) * course[2] if is_flat else padded_tokens.sum()
     padding = 1 - (sources + targets) / positions if positions else 0.0
-    source_length, target_length = (attended / np.maximum(sums[:2], 1)).tolist()
-    found = CorpusSize(
+    source_length, target_length = (squared_lengths / np.maximum(sums[:2], 1)).tolist()
+    corpus = CorpusSize(
         num_rows,
         sources,
         targets,
-        predicted,
+        num_predictions,
         source_length,
         target_length,
         padding,
@@ -133,7 +133,7 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
         size,
         is_exact=True,
     )
-    return found, source.vocab_size, target.vocab_size
+    return corpus, source.vocab_size, target.vocab_size
 
 
 def _count_updates(
@@ -162,8 +162,8 @@ def batches_and_epochs(
         num_processes: that share the batches of an update.
     """
     step = batches = epochs = 0
-    while (after := step_after_epoch(num_batches(epochs), step, config, num_processes)) <= updates:
-        step, batches, epochs = after, batches + num_batches(epochs), epochs + 1
+    while (next_step := step_after_epoch(num_batches(epochs), step, config, num_processes)) <= updates:
+        step, batches, epochs = next_step, batches + num_batches(epochs), epochs + 1
     rest = num_processes * sum(map(config.accumulation_steps_at, range(step + 1, updates + 1)))
     return batches + rest, epochs + rest / num_batches(epochs)
 
@@ -204,11 +204,11 @@ def stale_data_reason(recipe: Recipe) -> str | None:
     paths = get_run_paths(recipe)
     for stage in SHARED_STAGES:
         try:
-            made = plan_stage(recipe, stage, paths)
+            plan = plan_stage(recipe, stage, paths)
         except (TfmError, OSError):
             return None
-        if made is not None and (reason := stale_reason(made)) is not None:
-            return f"{made.folder}: {reason}"
+        if plan is not None and (reason := stale_reason(plan)) is not None:
+            return f"{plan.folder}: {reason}"
     return None
 
 
@@ -232,8 +232,8 @@ def mean_reference_length(recipe: Recipe) -> int | None:
 
 def batch_tokens_of_training(recipe: Recipe, of_dataset: int) -> int:
     """Return the tokens of a batch: `training.batch_tokens`, or the dataset's, where the search of "auto" begins."""
-    given = recipe.training.batch_tokens
-    return given if isinstance(given, int) else of_dataset
+    batch_tokens = recipe.training.batch_tokens
+    return batch_tokens if isinstance(batch_tokens, int) else of_dataset
 
 
 def assume_corpus_and_vocabularies(

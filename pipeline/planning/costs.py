@@ -64,19 +64,19 @@ def memory_by_use(
         image: the shape of an image; None: the model reads text.
     """
     parameters, share = num_parameters(shapes), 1 if config.shard == "none" else num_devices
-    own, trained = parameters / share, num_trained_parameters(shapes, config) / share
-    kept = _numbers_kept(model, config, sizes) + _numbers_of_words_kept(model, sizes)
+    held_parameters, trained_parameters = parameters / share, num_trained_parameters(shapes, config) / share
+    activations = _numbers_kept(model, config, sizes) + _numbers_of_words_kept(model, sizes)
     if image is not None:
-        kept += _numbers_of_maps_kept(shapes, model, image) * _batch_share(sizes) * sizes.rows
+        activations += _numbers_of_maps_kept(shapes, model, image) * _batch_share(sizes) * sizes.rows
     if TASK_SPECS[model.task].within_window and model.word_vectors.negatives is not None:
         target_vocab = 0  # of which no logits are made
     return {
-        "weights": FLOAT_BYTES * own,
-        "gradients": FLOAT_BYTES * trained,
+        "weights": FLOAT_BYTES * held_parameters,
+        "gradients": FLOAT_BYTES * trained_parameters,
         "optimizer": FLOAT_BYTES * num_optimizer_numbers(shapes, config) / share,
-        "moving average": FLOAT_BYTES * trained if config.ema is not None else 0.0,
-        "gathered weights": 0.0 if own == parameters else FLOAT_BYTES * _num_gathered(shapes, config),
-        "activations": (2 if low_precision else FLOAT_BYTES) * kept * num_passes(config),
+        "moving average": FLOAT_BYTES * trained_parameters if config.ema is not None else 0.0,
+        "gathered weights": 0.0 if held_parameters == parameters else FLOAT_BYTES * _num_gathered(shapes, config),
+        "activations": (2 if low_precision else FLOAT_BYTES) * activations * num_passes(config),
         "logits": 2.0 * FLOAT_BYTES * LOGIT_CHUNK_ROWS * target_vocab,
     }
 
@@ -106,14 +106,14 @@ def _num_gathered(shapes: Mapping[str, tuple[int, ...]], config: TrainingConfig)
     "optimizer": all weights, from the forward to the backward pass. "full": those of a layer, and those outside of
     layers, which are needed first and last.
     """
-    of_layers: dict[str, int] = {}
+    layer_sizes: dict[str, int] = {}
     for name, shape in shapes.items():
-        found = re.match(r"(?:encoder|decoder)\.\d+\.", name)
-        if found is not None:
-            of_layers[found[0]] = of_layers.get(found[0], 0) + math.prod(shape)
-    whole = num_parameters(shapes)
-    unit = max(of_layers.values(), default=0) + whole - sum(of_layers.values())
-    return unit + (whole if config.shard == "optimizer" else unit)
+        match = re.match(r"(?:encoder|decoder)\.\d+\.", name)
+        if match is not None:
+            layer_sizes[match[0]] = layer_sizes.get(match[0], 0) + math.prod(shape)
+    total = num_parameters(shapes)
+    unit = max(layer_sizes.values(), default=0) + total - sum(layer_sizes.values())
+    return unit + (total if config.shard == "optimizer" else unit)
 
 
 def _batch_share(sizes: UpdateSizes) -> float:
@@ -128,11 +128,13 @@ def _numbers_kept(model: ModelConfig, config: TrainingConfig, sizes: UpdateSizes
     total, largest, tokens = 0.0, 0.0, tokens_by_stack(model, sizes)
     for side in stack_names(model):
         stack, positions = getattr(model, side), tokens[side] * _batch_share(sizes)
-        kept = ACTIVATIONS_OF_SUBLAYER["attention"] + ACTIVATIONS_OF_SUBLAYER["feed_forward"]
-        kept += ACTIVATIONS_OF_SUBLAYER["cross_attention"] if side == "decoder" and model.only_stack is None else 0
-        of_layer = (kept * stack.dim + 2 * stack.feed_forward_dim) * positions
-        largest = max(largest, of_layer)
-        total += stack.layers * (stack.dim * positions if config.recompute else of_layer)
+        num_activations = ACTIVATIONS_OF_SUBLAYER["attention"] + ACTIVATIONS_OF_SUBLAYER["feed_forward"]
+        num_activations += (
+            ACTIVATIONS_OF_SUBLAYER["cross_attention"] if side == "decoder" and model.only_stack is None else 0
+        )
+        layer_activations = (num_activations * stack.dim + 2 * stack.feed_forward_dim) * positions
+        largest = max(largest, layer_activations)
+        total += stack.layers * (stack.dim * positions if config.recompute else layer_activations)
     return total + (largest if config.recompute else 0.0)
 
 

@@ -42,8 +42,8 @@ def _make_device(
 
 
 DEVICES = {
-    each.name: each
-    for each in (
+    spec.name: spec
+    for spec in (
         _make_device("P100", 10.6, "fp32", 732, 16, 300),
         _make_device("V100", 15.7, "fp32", 900, 32, 300),
         _make_device("T4", 8.1, "fp32", 320, 16, 70),
@@ -62,8 +62,8 @@ def parse_devices(text: str) -> tuple[int, DeviceSpec]:
 
     Raises RecipeError where it is no such text, or the device is not in the table.
     """
-    found = re.fullmatch(r"\s*(?:([0-9]{1,6})\s*[x×*]?\s+)?([A-Za-z0-9]+)\s*", text)
-    number, name = (1, "") if found is None else (int(found[1] or 1), found[2].upper())
+    match = re.fullmatch(r"\s*(?:([0-9]{1,6})\s*[x×*]?\s+)?([A-Za-z0-9]+)\s*", text)
+    number, name = (1, "") if match is None else (int(match[1] or 1), match[2].upper())
     if name not in DEVICES or not 1 <= number <= MAX_DEVICES:
         raise RecipeError(f'--on {text!r}: give this, or a number of devices as in "8 x H100": {", ".join(DEVICES)}')
     return number, DEVICES[name]

@@ -87,12 +87,14 @@ def measure_short_training(
         RecipeError: a short training fails.
     """
     with TemporaryDirectory() as folder:
-        whole, first_memory, lines = _train(recipe, sets, Path(folder) / "one", FIRST_UPDATES, FIRST_UPDATES)
+        run_seconds, first_memory, lines = _train(recipe, sets, Path(folder) / "one", FIRST_UPDATES, FIRST_UPDATES)
         updates = num_updates_to_measure(update_seconds(lines), training_updates)
-        shorter = [] if translation_length is None else length_limit(translation_length)
-        whole, second_memory, lines = _train(recipe, [*sets, *shorter], Path(folder) / "two", updates, updates // 2)
+        limit_sets = [] if translation_length is None else length_limit(translation_length)
+        run_seconds, second_memory, lines = _train(
+            recipe, [*sets, *limit_sets], Path(folder) / "two", updates, updates // 2
+        )
     seconds, validation = update_seconds(lines), validation_seconds(lines)
-    start = max(whole - 2 * validation - updates * seconds, 0.0)
+    start = max(run_seconds - 2 * validation - updates * seconds, 0.0)
     (_, limit), peak = first_memory, max(each[0] for each in (first_memory, second_memory))
     return ShortTrainingMeasurement(start, seconds, validation, peak, limit, updates)
 
@@ -116,14 +118,18 @@ def num_updates_to_measure(seconds: float, training_updates: int) -> int:
 
 def update_seconds(lines: Sequence[TimedLine]) -> float:
     """Return the mean seconds of an update after another; the first also compiles and fills caches."""
-    found = [end - begin for (begin, before), (end, event) in _neighbours(lines) if before == event == "train"]
-    return sum(found) / len(found)
+    durations = [
+        end - begin
+        for (begin, previous_event), (end, event) in _neighbours(lines)
+        if previous_event == event == "train"
+    ]
+    return sum(durations) / len(durations)
 
 
 def validation_seconds(lines: Sequence[TimedLine]) -> float:
     """Return the seconds from an update to the next one with a validation between them, less those of that update."""
-    (place, *_) = (number for number, (_, event) in enumerate(lines) if event == "valid")
-    return max(lines[place + 1][0] - lines[place - 1][0] - update_seconds(lines), 0.0)
+    (index, *_) = (number for number, (_, event) in enumerate(lines) if event == "valid")
+    return max(lines[index + 1][0] - lines[index - 1][0] - update_seconds(lines), 0.0)
 
 
 def _neighbours(lines: Sequence[TimedLine]) -> list[tuple[TimedLine, TimedLine]]:
@@ -134,7 +140,7 @@ def _train(
     recipe: Path, sets: Sequence[str], out: Path, updates: int, validate_every: int
 ) -> tuple[float, tuple[float, float], list[TimedLine]]:
     """The seconds of a short training, its peak memory and the limit, and when each line of its figures came."""
-    changed = [
+    settings = [
         *sets,
         f"training.max_steps={updates}",
         "training.max_epochs=none",
@@ -145,25 +151,25 @@ def _train(
         "training.trackers=[]",  # no run of a tracker that people look at
         "training.tensorboard=false",
     ]
-    words = [word for each in changed for word in ("--set", each)]
+    words = [word for each in settings for word in ("--set", each)]
     command = [sys.executable, "-m", "tfm", "train", "--recipe", str(recipe), *words, "--out", str(out)]
-    began = time.monotonic()
-    with (out.parent / f"{out.name}.txt").open("w+", encoding="utf-8", errors="replace") as said:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    start = time.monotonic()
+    with (out.parent / f"{out.name}.txt").open("w+", encoding="utf-8", errors="replace") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         times: list[float] = []
         usage = None
         while usage is None:
-            ended, status, found = os.wait4(process.pid, os.WNOHANG)
-            usage = found if ended else None
+            ended_process, status, child_usage = os.wait4(process.pid, os.WNOHANG)
+            usage = child_usage if ended_process else None
             count = _count_lines(out / "training" / "metrics.jsonl")
             times += [time.monotonic()] * (count - len(times))
             if usage is None:
                 time.sleep(POLL_SECONDS)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         process.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
+        output.seek(0)
         if process.returncode:
-            problem = said.read().strip()[-2000:]
+            problem = output.read().strip()[-2000:]
             raise RecipeError(f"{recipe}: its first updates fail, so nothing was measured:\n{problem}")
     lines = (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     events = [json.loads(line)["event"] for line in lines]

@@ -142,9 +142,9 @@ def make_plan(
     parameters, number = num_parameters(shapes), 1 if devices is None else devices[0]
     sizes = update_sizes(corpus, config)
     flop = flop_of_update(shapes, model, config, sizes, vocabularies[1], image)
-    half = devices is not None and config.precision != "fp32" and devices[1].precision != "fp32"
+    low_precision = devices is not None and config.precision != "fp32" and devices[1].precision != "fp32"
     memory = memory_by_use(
-        shapes, model, config, sizes, vocabularies[1], low_precision=half, num_devices=number, image=image
+        shapes, model, config, sizes, vocabularies[1], low_precision=low_precision, num_devices=number, image=image
     )
     assumptions = _assumptions_about_data(recipe, corpus)
     if measured is not None:
@@ -154,9 +154,11 @@ def make_plan(
         batches, _ = batches_and_epochs(config, lambda _: corpus.batches_per_epoch, measured.updates, number)
         updates = corpus.updates * corpus.batches_per_update * measured.updates / batches
         limit, seconds = measured.memory_limit, measured.training_seconds(updates, num_validations(recipe, corpus))
-        written = ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
-        timed = f"training from {measured.updates} measured updates and a validation{written}"
-        assumptions.append(f"{timed}; {measured.uncounted_costs_note}")
+        translations_note = (
+            ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
+        )
+        basis = f"training from {measured.updates} measured updates and a validation{translations_note}"
+        assumptions.append(f"{basis}; {measured.uncounted_costs_note}")
     else:
         assert devices is not None
         device = devices[1]
@@ -168,8 +170,8 @@ def make_plan(
             f"{device.source}); memory of activations by a count of what layers keep; the other stages are not planned"
         )
         if config.precision not in ("auto", device.precision):
-            known = f"the time is that of {device.precision}, the only peak known of {device.name}"
-            assumptions.append(f"training.precision = {config.precision} takes another time: {known}")
+            time_note = f"the time is that of {device.precision}, the only peak known of {device.name}"
+            assumptions.append(f"training.precision = {config.precision} takes another time: {time_note}")
     hours = sum(seconds.values()) / 3600
     watts = None if devices is None else devices[1].watts * number
     return RunPlan(
@@ -194,16 +196,16 @@ def make_plan(
 def _assumptions_about_data(recipe: Recipe, corpus: CorpusSize) -> list[str]:
     """Assumptions in place of what is not counted of the data, in words."""
     config, model, words = recipe.training, recipe.model, recipe.model.word_vectors
-    found = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
+    assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
     if config.bpe_dropout is not None or config.unigram_alpha is not None:
-        found.append("tokens of the dataset: sampled pieces are more, and take more operations and memory")
+        assumptions.append("tokens of the dataset: sampled pieces are more, and take more operations and memory")
     if config.batch_tokens == "auto":
-        found.append(f"batches of {corpus.batch_tokens:,} tokens: what fits is found when the training begins")
+        assumptions.append(f"batches of {corpus.batch_tokens:,} tokens: what fits is found when the training begins")
     if model.has_adaptive_tails:
-        found.append("each prediction takes all clusters of the adaptive softmax: it takes the first and its own")
+        assumptions.append("each prediction takes all clusters of the adaptive softmax: it takes the first and its own")
     if TASK_SPECS[model.task].within_window and words.subsample is not None and not corpus.is_exact:
-        found.append("no word is dropped: model.word_vectors.subsample leaves fewer predictions")
-    return found
+        assumptions.append("no word is dropped: model.word_vectors.subsample leaves fewer predictions")
+    return assumptions
 
 
 def _takes_steps_without_gradient(recipe: Recipe, corpus: CorpusSize) -> bool:
@@ -224,7 +226,7 @@ def update_sizes(corpus: CorpusSize, config: TrainingConfig) -> UpdateSizes:
         config: the [training] part of a recipe.
     """
     share = corpus.epochs / corpus.updates
-    found = UpdateSizes(
+    sizes = UpdateSizes(
         corpus.source_tokens * share,
         corpus.target_tokens * share,
         corpus.predictions * share,
@@ -234,15 +236,15 @@ def update_sizes(corpus: CorpusSize, config: TrainingConfig) -> UpdateSizes:
         corpus.rows * share,
     )
     if config.layout != "flat":
-        return found
-    filled = num_flat_rows(corpus.batch_tokens) * corpus.batches_per_update
+        return sizes
+    flat_tokens = num_flat_rows(corpus.batch_tokens) * corpus.batches_per_update
     return replace(
-        found,
-        source_tokens=filled,
-        target_tokens=filled,
-        predictions=filled,
-        source_length=found.source_length * found.source_tokens / filled,
-        target_length=found.target_length * found.target_tokens / filled,
+        sizes,
+        source_tokens=flat_tokens,
+        target_tokens=flat_tokens,
+        predictions=flat_tokens,
+        source_length=sizes.source_length * sizes.source_tokens / flat_tokens,
+        target_length=sizes.target_length * sizes.target_tokens / flat_tokens,
     )
 
 
@@ -272,10 +274,10 @@ def _memory_saving_keys(
     config, activations = recipe.training, memory["activations"]
     if excess < activations:
         parts = math.ceil(activations / (activations - excess))
-        smaller = max(1, corpus.batch_tokens // parts)
+        batch_tokens = max(1, corpus.batch_tokens // parts)
         key = "data.batch_tokens" if config.batch_tokens is None else "training.batch_tokens"
-        return (f"{key} = {smaller}, training.accumulate = {config.accumulate * parts}",)
-    found = ['training.optimizer.name = "sgd", momentum = 0 (frees the optimizer\'s memory)']
+        return (f"{key} = {batch_tokens}, training.accumulate = {config.accumulate * parts}",)
+    keys = ['training.optimizer.name = "sgd", momentum = 0 (frees the optimizer\'s memory)']
     if num_devices > 1 and config.shard == "none":
-        found.insert(0, 'training.shard = "full" (each device keeps a part of weights, gradients and optimizer)')
-    return (*found, "model.encoder.dim, model.decoder.dim, layers, tokenizer.vocab_size: smaller")
+        keys.insert(0, 'training.shard = "full" (each device keeps a part of weights, gradients and optimizer)')
+    return (*keys, "model.encoder.dim, model.decoder.dim, layers, tokenizer.vocab_size: smaller")
