@@ -108,17 +108,17 @@ def _read_columns(
             text = "its header has no name for the first column, which has the names of rows, as R writes them"
             add_remark(path, text)
             names = ["", *names]
-    places = [
-        _column_index(path, [] if _has_numbered_columns(corpus) else names, each) for each in column_names(corpus)
+    column_indices = [
+        _column_index(path, [] if _has_numbered_columns(corpus) else names, column) for column in column_names(corpus)
     ]
     if corpus.header is None and not names:
-        rows = _with_header_remark(path, rows, places)
-    has_blank = len(names) > 1 or max(places) > 0
-    kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
+        rows = _with_header_remark(path, rows, column_indices)
+    has_blank = len(names) > 1 or max(column_indices) > 0
+    data_rows = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
     if len(names) > 1:
-        kept = _drop_repeated_headers(path, kept, names)
-    same_width = _check_row_widths(path, kept, len(names), remedy)
-    yield from _select_cells(path, same_width, places, corpus)
+        data_rows = _drop_repeated_headers(path, data_rows, names)
+    same_width = _check_row_widths(path, data_rows, len(names), remedy)
+    yield from _select_cells(path, same_width, column_indices, corpus)
 
 
 def has_usual_names(cells: Sequence[str]) -> bool:
@@ -128,17 +128,17 @@ def has_usual_names(cells: Sequence[str]) -> bool:
 
 
 def _with_header_remark(
-    path: Path, rows: Iterator[tuple[int, list[str]]], places: Sequence[int]
+    path: Path, rows: Iterator[tuple[int, list[str]]], column_indices: Sequence[int]
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows, with a remark if the first seems to name the columns that are read as data, or one a little below."""
     first = list(islice(rows, MAX_ROWS_ABOVE_HEADER))
     is_first = True
     for line, row in first:
-        cells = [row[place] for place in places if place < len(row)]
+        cells = [row[index] for index in column_indices if index < len(row)]
         if row not in BLANK_ROWS and has_usual_names(cells) and len({*cells}) == len(cells):
             remedy = "header = true" if is_first else f"remove the lines up to {line}"
-            said = "first row" if is_first else f"line {line}"
-            add_remark(path, f"its {said} ({format_names(row)}) is read as data: if it names columns, {remedy}")
+            location = "first row" if is_first else f"line {line}"
+            add_remark(path, f"its {location} ({format_names(row)}) is read as data: if it names columns, {remedy}")
             break
         is_first &= row in BLANK_ROWS
     return chain(first, rows)
@@ -177,23 +177,23 @@ def _check_row_widths(
 
 
 def _select_cells(
-    path: Path, rows: Iterable[tuple[int, list[str]]], places: Sequence[int], corpus: CorpusConfig
+    path: Path, rows: Iterable[tuple[int, list[str]]], column_indices: Sequence[int], corpus: CorpusConfig
 ) -> Iterator[Row]:
     """The cells of each row at some places, those of the source first and as one text."""
     num_sources = len(corpus.source_columns)
     for number, (line, row) in enumerate(rows):
         try:
-            cells = [join_lines(row[place]) for place in places]
+            cells = [join_lines(row[index]) for index in column_indices]
             if (problem := next(filter(None, map(_json_cell_problem, cells)), None)) is not None:
                 raise DataError(problem, file=path, line=line)
             if is_undecided(corpus.target, cells[num_sources]):
                 add_remark(path, UNDECIDED_REMARK)
             for mark in NULL_MARKS.keys() & {*cells}:
                 add_remark(path, f"cells that are {mark}, as {NULL_MARKS[mark]}, are read as text")
-            if number == 0 and (with_list := [cell for cell in cells if PYTHON_LIST.fullmatch(cell)]):
-                add_remark(path, f"{with_list[0]:.30} is a list as Python writes it, read as text: use JSON Lines")
+            if number == 0 and (list_cells := [cell for cell in cells if PYTHON_LIST.fullmatch(cell)]):
+                add_remark(path, f"{list_cells[0]:.30} is a list as Python writes it, read as text: use JSON Lines")
         except IndexError:
-            problem = f"has {format_count(len(row), 'column')}, but column {max(places) + 1} is needed"
+            problem = f"has {format_count(len(row), 'column')}, but column {max(column_indices) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None
         yield tuple(cells) if num_sources == 1 else (join_cells(cells[:num_sources]), *cells[num_sources:])
 
@@ -218,9 +218,9 @@ def _column_index(path: Path, names: Sequence[str], column: str) -> int:
         return int(column)
     if column not in names:
         lines = list(islice(open_lines(path), MAX_ROWS_SAMPLED))
-        why = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines, has_usual_names)
-        if why is not None:
-            raise DataError(why, file=path)
+        reason = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines, has_usual_names)
+        if reason is not None:
+            raise DataError(reason, file=path)
         has_header = "file_name" in (column, *names)  # which tables of images must have
         numbers = "" if has_header else "; if it has no header, give columns by number (0, 1)"
         problem = f"there is no column {column!r}; its header names: {format_names(names)}{numbers}"

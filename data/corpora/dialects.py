@@ -54,9 +54,9 @@ def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> st
     Returns:
         That of a first line `sep=;`, else one of `DELIMITERS`; a comma if none fits.
     """
-    if (said := SEPARATOR_LINE.fullmatch(next(open_lines(path), "").strip('"'))) is not None:
-        add_remark(path, f"cells are read as separated by {said[1]!r}, as its first line says")
-        return said[1]
+    if (match := SEPARATOR_LINE.fullmatch(next(open_lines(path), "").strip('"'))) is not None:
+        add_remark(path, f"cells are read as separated by {match[1]!r}, as its first line says")
+        return match[1]
     for delimiter in DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY:
         if _splits_into_columns(path, delimiter, columns, is_headed=is_headed):
             if delimiter != ",":
@@ -85,9 +85,9 @@ def find_tsv_quoting(path: Path) -> Quoting:
     """
     is_quoted, is_even, width = False, True, 0
     is_doubled = is_escaped = True
-    for place, (number, line) in enumerate(table_lines(path, ["\t"])):
+    for index, (number, line) in enumerate(table_lines(path, ["\t"])):
         cells = line.split("\t")
-        if place == 1 and len(cells) == width + 1 and (cells[0] == f'"{FIRST_ROW_NAME}"' or not cells[-1]):
+        if index == 1 and len(cells) == width + 1 and (cells[0] == f'"{FIRST_ROW_NAME}"' or not cells[-1]):
             width += 1  # R has no name for the column of names of rows, and others end rows with a tab
         width = width or len(cells)
         is_even &= len(cells) == width or not line
@@ -160,8 +160,8 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
 
     def quoted_lines() -> Iterator[str]:
         nonlocal size, above
-        for place, (number, line) in enumerate(table_lines(path, [delimiter]), 1):
-            size, above = size + len(line) + 1, number - place
+        for count, (number, line) in enumerate(table_lines(path, [delimiter]), 1):
+            size, above = size + len(line) + 1, number - count
             if size > MAX_LINE_BYTES:  # quotation marks may join lines without end
                 problem = f"its row is longer than {MAX_LINE_BYTES:,} characters; is a quotation mark missing?"
                 raise DataError(problem, file=path, line=number)

@@ -29,8 +29,8 @@ def read_images(
     it, are never in two. read_table: `corpora.sources.read_rows`. on_skipped: is told the files that are no images.
     """
     if isinstance(corpus, Portion):
-        for each in corpus.corpora:
-            images = read_images(each, read_table, online=online, on_skipped=on_skipped)
+        for member in corpus.corpora:
+            images = read_images(member, read_table, online=online, on_skipped=on_skipped)
             yield from (image for image in images if corpus.part.contains(image.content_hash))
         return
     images = IMAGE_READERS[corpus.format](corpus, read_table, online, on_skipped)
@@ -53,17 +53,17 @@ def image_fingerprints(
         return [(str(path), path, _hash_texts((name, _hash_image_file(file)) for name, file in list_files(path)))]
     if corpus.format == "idx":
         return [(str(file), file, _hash_image_file(check_is_file(file))) for file in (path, Path(corpus.target))]
-    whole = corpus.model_copy(update={"skip": 0, "size": None})
-    found = read_images(whole, read_table, online=online)
-    return [(label, None, _hash_texts((each.content_hash, *each.captions) for each in found))]
+    full_corpus = corpus.model_copy(update={"skip": 0, "size": None})
+    images = read_images(full_corpus, read_table, online=online)
+    return [(label, None, _hash_texts((each.content_hash, *each.captions) for each in images))]
 
 
 def _hash_texts(parts: Iterable[tuple[str, ...]]) -> str:
     """sha256, in hex, of tuples of texts."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        found.update(repr(part).encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+        digest.update(repr(part).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def _hash_image_file(file: Path) -> str:
@@ -74,9 +74,9 @@ def _read_imagefolder(
     corpus: CorpusConfig, read_table: TableReader, online: bool, on_skipped: SkippedCallback
 ) -> ImageIterator:
     columns = (corpus.target, *(corpus.references or ()))
-    found, others = read_imagefolder(Path(str(corpus.path)), columns, read_table, corpus.classes)
-    on_skipped(others)
-    return iter(found)
+    images, skipped_names = read_imagefolder(Path(str(corpus.path)), columns, read_table, corpus.classes)
+    on_skipped(skipped_names)
+    return iter(images)
 
 
 def _read_huggingface(
@@ -90,8 +90,8 @@ def _read_huggingface(
 def _generate_images(
     corpus: CorpusConfig, read_table: TableReader, online: bool, on_skipped: SkippedCallback
 ) -> ImageIterator:
-    made = registry.generate_scenes(str(corpus.split), corpus.size or 0, corpus.skip)
-    for number, (pixels, texts) in enumerate(made, corpus.skip + 1):
+    scenes = registry.generate_scenes(str(corpus.split), corpus.size or 0, corpus.skip)
+    for number, (pixels, texts) in enumerate(scenes, corpus.skip + 1):
         name = f"{corpus.path} {corpus.split}, image {number}"
         yield CaptionedImage(name, pixels, texts, f"image {number}")
 

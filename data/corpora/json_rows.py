@@ -62,12 +62,12 @@ def _document_problem(path: Path, row: object, corpus: CorpusConfig) -> str | No
 
 def first_rows(path: Path, max_rows: int) -> list[Mapping[str, object]]:
     """The first objects of a file."""
-    found: list[Mapping[str, object]] = []
+    rows: list[Mapping[str, object]] = []
     for _, row in islice(_iterate_items(path, ()), max_rows):
         if not isinstance(row, dict):
             break
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def table_orientation_problem(record: object) -> str | None:
@@ -142,26 +142,26 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
 
     begin: where its `[` is. is_wrapped: whether the array is in an object.
     """
-    text, place, number, is_whole, is_inside, is_first_block = "", 0, 1, False, False, True
+    text, position, number, is_whole, is_inside, is_first_block = "", 0, 1, False, False, True
     with open_maybe_compressed(path) as stream:
         decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         while not is_whole:
             block = stream.read(READ_BLOCK_CHARACTERS)
             is_whole = not block
             try:
-                text = text[place:] + decode(block, is_whole)
+                text = text[position:] + decode(block, is_whole)
             except UnicodeDecodeError as error:
                 raise DataError(f"not UTF-8 ({error.reason}); convert it to UTF-8", file=path) from None
             is_first_block = not is_inside
-            place, is_inside = (0 if is_inside else begin + 1), True
+            position, is_inside = (0 if is_inside else begin + 1), True
             while True:
-                place = _skip_separators(text, place)
-                if place == len(text) or text[place] != "{":
+                position = _skip_separators(text, position)
+                if position == len(text) or text[position] != "{":
                     break
                 try:
-                    item, place = _DECODER.raw_decode(text, place)
+                    item, position = _DECODER.raw_decode(text, position)
                 except (ValueError, RecursionError) as error:
-                    if len(text) - place > MAX_LINE_BYTES:
+                    if len(text) - position > MAX_LINE_BYTES:
                         problem = f"item {number} is longer than {MAX_LINE_BYTES:,} characters, or not JSON: {error}"
                         raise DataError(problem, file=path) from None
                     if is_whole or isinstance(error, RecursionError):
@@ -169,15 +169,15 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
                     break
                 yield item
                 number += 1
-            if place < len(text) and text[place] != "{":
+            if position < len(text) and text[position] != "{":
                 break
-        if text[place : place + 1] in ("[", '"'):
+        if text[position : position + 1] in ("[", '"'):
             raise ExportableFileError(
-                array_item_problem(text, place, number, begin if is_first_block else None), file=path
+                array_item_problem(text, position, number, begin if is_first_block else None), file=path
             )
-        if text[place : place + 1] != "]":
+        if text[position : position + 1] != "]":
             raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
-        rest = text[place + 1 :].encode() + stream.read(READ_BLOCK_CHARACTERS)
+        rest = text[position + 1 :].encode() + stream.read(READ_BLOCK_CHARACTERS)
         if is_wrapped:
             _check_end_of_object(rest + stream.read(READ_BLOCK_CHARACTERS), path)
             return
@@ -193,10 +193,10 @@ def _check_end_of_object(rest: bytes, path: Path) -> None:
     if len(rest) >= READ_BLOCK_CHARACTERS:
         raise DataError(f"the array has an end, and much more follows: {remedy}", file=path)
     try:
-        others = json.loads('{"":0' + rest.decode("utf-8"))
+        remainder = json.loads('{"":0' + rest.decode("utf-8"))
     except (ValueError, RecursionError):
         raise DataError("the array has an end, and what follows does not end its object", file=path) from None
-    for key, value in others.items():
+    for key, value in remainder.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             example = f"jq -c '.[{json.dumps(key)}][]' FILE"
             raise ExportableFileError(f"{key!r:.60} is a second array of objects: {remedy}, as by {example}", file=path)
@@ -209,12 +209,12 @@ def _skip_separators(text: str, index: int) -> int:
 
 def _dict_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys are all different; what one of two equal ones says would be lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         counts = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in counts.items() if count > 1)
-        raise ValueError(f"the key {twice!r:.60} is there twice: remove one")
-    return found
+        duplicate_key = next(name for name, count in counts.items() if count > 1)
+        raise ValueError(f"the key {duplicate_key!r:.60} is there twice: remove one")
+    return mapping
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_dict_from_pairs)

@@ -15,17 +15,18 @@ def language_codes(corpus: Corpus, source: Tokenizer) -> tuple[str, ...]:
     """
     if corpus.languages is None:
         return ()
-    own, target = corpus.languages
+    source_language, target_language = corpus.languages
     codes = [
-        match_languages(each, source.languages) for each in ((target, own) if source.has_source_language else (target,))
+        match_languages(name, source.languages)
+        for name in ((target_language, source_language) if source.has_source_language else (target_language,))
     ]
-    for flag, found in zip((target, own), codes, strict=False):
-        if len(found) > 1:
-            problem = f"the tokenizer has {len(found)} languages {flag}: say which, {' or '.join(found)}"
+    for language, matches in zip((target_language, source_language), codes, strict=False):
+        if len(matches) > 1:
+            problem = f"the tokenizer has {len(matches)} languages {language}: say which, {' or '.join(matches)}"
             raise DataError(problem, file=describe_corpus(corpus))
-        if not found:
+        if not matches:
             problem = (
-                f"the tokenizer has no token {language_token(flag)}: make one with a recipe that has this language"
+                f"the tokenizer has no token {language_token(language)}: make one with a recipe that has this language"
             )
             raise DataError(problem, file=describe_corpus(corpus))
     return tuple(code for (code,) in codes)

@@ -163,8 +163,8 @@ def fold_number_of(text: str, num_folds: int, seed: int) -> int:
 
     Texts that some tokenizer may make one, as they differ in white space, Unicode form or case alone, are in one fold.
     """
-    alike = normalize_whitespace(normalize("NFKC", normalize("NFKC", text).casefold()))
-    return _hash_text(alike, seed, num_bytes=8, purpose=b"folds") % num_folds + 1
+    normalized_text = normalize_whitespace(normalize("NFKC", normalize("NFKC", text).casefold()))
+    return _hash_text(normalized_text, seed, num_bytes=8, purpose=b"folds") % num_folds + 1
 
 
 def _hash_text(text: str, seed: int, num_bytes: int, purpose: bytes) -> int:

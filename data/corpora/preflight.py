@@ -19,14 +19,14 @@ def check_and_count_splits(splits: Splits, *, online: bool = False) -> dict[str,
     Raises DataError for a missing file, differing line counts (naming both), invalid UTF-8 (naming file, line and
     byte), a missing column or split, and a split without any pair.
     """
-    checked: dict[CorpusConfig, int | None] = {}
+    row_counts: dict[CorpusConfig, int | None] = {}
     sizes: dict[str, int | None] = {}
     for name, corpora in splits.corpora_by_split().items():
-        counts = [_check_and_count_corpus(corpus, checked, online) for corpus in corpora]
+        counts = [_check_and_count_corpus(corpus, row_counts, online) for corpus in corpora]
         for corpus in corpora:
             if next(sources.read_pairs(corpus, online=online), None) is None:
-                what = "image" if corpus.has_images else "pair"
-                raise DataError(f"the {name} split is empty: {sources.describe_corpus(corpus)} has no {what} for it")
+                unit = "image" if corpus.has_images else "pair"
+                raise DataError(f"the {name} split is empty: {sources.describe_corpus(corpus)} has no {unit} for it")
         sizes[name] = None if None in counts else sum(count or 0 for count in counts)
     return sizes
 
@@ -34,8 +34,8 @@ def check_and_count_splits(splits: Splits, *, online: bool = False) -> dict[str,
 def _check_and_count_corpus(corpus: Corpus, row_counts: dict[CorpusConfig, int | None], online: bool) -> int | None:
     """The number of pairs, where cheap to know. Each corpus is read once, however many portions are cut from it."""
     if isinstance(corpus, Portion):
-        for each in corpus.corpora:
-            _check_and_count_corpus(each, row_counts, online)
+        for member in corpus.corpora:
+            _check_and_count_corpus(member, row_counts, online)
         return None
     if corpus not in row_counts:
         row_counts[corpus] = _count_selected_rows(corpus, online)
@@ -45,9 +45,9 @@ def _check_and_count_corpus(corpus: Corpus, row_counts: dict[CorpusConfig, int |
 def _count_selected_rows(corpus: CorpusConfig, online: bool) -> int | None:
     if corpus.format == "generated":
         return corpus.size
-    whole = _count_all_rows(corpus, online)
-    left = None if whole is None or corpus.merge_references else max(whole - corpus.skip, 0)
-    return left if left is None or corpus.size is None else min(left, corpus.size)
+    num_rows = _count_all_rows(corpus, online)
+    num_remaining = None if num_rows is None or corpus.merge_references else max(num_rows - corpus.skip, 0)
+    return num_remaining if num_remaining is None or corpus.size is None else min(num_remaining, corpus.size)
 
 
 def _count_all_rows(corpus: CorpusConfig, online: bool) -> int | None:

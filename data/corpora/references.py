@@ -15,12 +15,12 @@ def group_references(rows: Iterable[Row]) -> Iterator[Row]:
 
     Sources that differ only in white space or Unicode's normal form are one. Holds all rows in memory.
     """
-    found: dict[str, tuple[str, dict[str, str]]] = {}
+    groups: dict[str, tuple[str, dict[str, str]]] = {}
     for source, *targets in rows:
-        _, references = found.setdefault(normalize_whitespace(source), (source, {}))
+        _, references = groups.setdefault(normalize_whitespace(source), (source, {}))
         for target in targets:
             references.setdefault(normalize_whitespace(target), target)
-    return ((source, *references.values()) for source, references in found.values())
+    return ((source, *references.values()) for source, references in groups.values())
 
 
 def write_further_references(folder: Path, rows: Sequence[Row]) -> None:

@@ -70,25 +70,25 @@ def read_pairs(corpus: Corpus, *, online: bool = False) -> PairIterator:
         return image_sources.read_captions(corpus, read_rows, online=online)
     if isinstance(corpus, Portion):
         parts = (
-            corpus.select_pairs(each, RereadablePairs(partial(read_pairs, each, online=online)))
-            for each in corpus.corpora
+            corpus.select_pairs(member, RereadablePairs(partial(read_pairs, member, online=online)))
+            for member in corpus.corpora
         )
         return chain.from_iterable(parts)
-    found = read_rows(corpus, online=online)
+    rows = read_rows(corpus, online=online)
     if corpus.has_references:
-        return ((source, target) for source, target, *_ in found)
-    return cast(PairIterator, found)
+        return ((source, target) for source, target, *_ in rows)
+    return cast(PairIterator, rows)
 
 
 def read_rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
     """The pairs of a corpus, each with its further references after it; of images as `read_pairs` has them."""
     if isinstance(corpus, Portion) or corpus.has_images:
         return read_pairs(corpus, online=online)
-    found = READERS[corpus.format](corpus, online)
+    rows = READERS[corpus.format](corpus, online)
     # A built-in corpus makes exactly as many pairs as requested.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
-    wanted = islice(found, corpus.skip, size)
-    return group_references(wanted) if corpus.merge_references else wanted
+    selected_rows = islice(rows, corpus.skip, size)
+    return group_references(selected_rows) if corpus.merge_references else selected_rows
 
 
 def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[ContentFingerprint]:
@@ -110,8 +110,8 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
         if isinstance(split, DataFiles):
             contents: list[ContentFingerprint] = [(str(path), path, _sha256(path)) for path in split.files]
             contents += [(f"separator of {required_path(corpus)}", None, mark) for mark in split.separator]
-            named = {column: names for column, names in split.class_names.items() if column in column_names(corpus)}
-            return contents + ([(f"classes of {required_path(corpus)}", None, repr(named))] if named else [])
+            classes = {column: names for column, names in split.class_names.items() if column in column_names(corpus)}
+            return contents + ([(f"classes of {required_path(corpus)}", None, repr(classes))] if classes else [])
         with huggingface.corruption_as_data_error(required_path(corpus), "whole dataset"):
             return [
                 (
@@ -159,8 +159,8 @@ def describe_corpus(corpus: Corpus) -> str:
 def line_count_error(counts: Mapping[Path, int]) -> DataError:
     """The error of aligned files that are not aligned, the source first."""
     source, num_sources = next(iter(counts.items()))
-    other, count = next((file, count) for file, count in counts.items() if count != num_sources)
-    problem = f"has {format_count(num_sources, 'line')}, but {other} has {count}: "
+    other_file, count = next((file, count) for file, count in counts.items() if count != num_sources)
+    problem = f"has {format_count(num_sources, 'line')}, but {other_file} has {count}: "
     return DataError(f"{problem}line i of one must be the translation of line i of the other", file=source)
 
 
@@ -256,8 +256,8 @@ def _read_words(
 
 
 def _generate_pairs(corpus: CorpusConfig, online: bool) -> PairIterator:
-    made = registry.generate(corpus)
-    return made if corpus.source is not None else (("", target) for _, target in made)
+    pairs = registry.generate(corpus)
+    return pairs if corpus.source is not None else (("", target) for _, target in pairs)
 
 
 def _read_captions(corpus: CorpusConfig, online: bool) -> PairIterator:

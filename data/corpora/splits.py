@@ -74,41 +74,41 @@ def unused_settings_message(config: DataConfig, splits: Splits) -> str | None:
     """A line on what looks like a split at `data.path` and is not used, and on what is cut from training instead."""
     if not splits.unused:
         return None
-    drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
-    cut = [name for name, corpus in drawn.items() if isinstance(corpus, Portion)]
-    instead = f" ({' and '.join(cut)} data are cut from the training data)" if cut else ""
+    corpora_by_role = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
+    roles = [name for name, corpus in corpora_by_role.items() if isinstance(corpus, Portion)]
+    note = f" ({' and '.join(roles)} data are cut from the training data)" if roles else ""
     return (
-        f"{config.path}: not used: {format_names(splits.unused)}{instead}; to use them, "
+        f"{config.path}: not used: {format_names(splits.unused)}{note}; to use them, "
         "name all corpora in data.train, data.valid and data.tests"
     )
 
 
 def truncation_message(splits: Splits) -> str | None:
     """A line on validation and test data that are cut from the training data; None if both are given."""
-    drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
-    cut = {name: corpus.part for name, corpus in drawn.items() if isinstance(corpus, Portion)}
-    cut = {
+    corpora_by_role = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
+    parts = {name: corpus.part for name, corpus in corpora_by_role.items() if isinstance(corpus, Portion)}
+    parts = {
         name: part
-        for name, part in cut.items()
+        for name, part in parts.items()
         if not isinstance(part.by_text if isinstance(part, PositionRange) else part, Fold)
     }
-    if not cut:
+    if not parts:
         return None
-    how = (
+    method = (
         "by a hash of each text"
-        if all(isinstance(part, HashRange) for part in cut.values())
+        if all(isinstance(part, HashRange) for part in parts.values())
         else "as consecutive lines"
     )
     return (
-        f"no {' and no '.join(cut)} data are given: they are cut from the training data {how} (data.ratios, "
+        f"no {' and no '.join(parts)} data are given: they are cut from the training data {method} (data.ratios, "
         "data.split_seed)"
     )
 
 
 def has_contiguous_parts(splits: Splits) -> bool:
     """Whether a split is of consecutive lines of the training data."""
-    found = (corpus for corpora in splits.corpora_by_split().values() for corpus in corpora)
-    return any(isinstance(corpus, Portion) and isinstance(corpus.part, PositionRange) for corpus in found)
+    all_corpora = (corpus for corpora in splits.corpora_by_split().values() for corpus in corpora)
+    return any(isinstance(corpus, Portion) and isinstance(corpus.part, PositionRange) for corpus in all_corpora)
 
 
 def split_size_shares(sizes: dict[str, int]) -> dict[str, float]:
@@ -197,29 +197,29 @@ def _find_corpora_at_path(
             for name, (source, target) in files.items()
             if name not in other_names
         }
-        if TRAIN_NAME not in corpora and (only := _only_training_pair_name(config, files)) is not None:
-            corpora[TRAIN_NAME] = corpora.pop(only)
+        if TRAIN_NAME not in corpora and (only_name := _only_training_pair_name(config, files)) is not None:
+            corpora[TRAIN_NAME] = corpora.pop(only_name)
     if TRAIN_NAME not in corpora:
-        wanted = (
+        expectation = (
             f"a split {TRAIN_NAME!r}" + _hub_splits_hint(config.path, hub_splits)
             if hub_splits or not os.path.isdir(folder)  # a set of the hub may have no split
             else _train_file_names(config) + found_files_hint(folder, files, config.source, config.target)
         )
-        raise DataError(f"there is no training data: expected {wanted}", file=config.path)
+        raise DataError(f"there is no training data: expected {expectation}", file=config.path)
     uses = classify_splits(corpora)
     valid = () if uses.valid is None else (corpora[uses.valid],)
     tests = {name: corpora[name] for name in uses.tests}
     unused = [f"{name} ({uses.valid} is)" if name in VALID_NAMES else name for name in uses.unused]
-    tagged = tagged_test_sets(folder) if os.path.isdir(folder) and not hub_splits else []
-    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files, *tagged)
+    tagged_names = tagged_test_sets(folder) if os.path.isdir(folder) and not hub_splits else []
+    return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files, *tagged_names)
 
 
 def _file_for_folder_error(config: DataConfig) -> DataError:
     """The error of a file in place of a folder, with what to say instead."""
     path = Path(str(config.path))
-    instead = suggest_corpus_table(path, split_columns(config.source), config.target)
+    table = suggest_corpus_table(path, split_columns(config.source), config.target)
     return DataError(
-        f"is a file, and data.path is a folder or a Hugging Face dataset; for a single file set data.train = {instead}",
+        f"is a file, and data.path is a folder or a Hugging Face dataset; for a single file set data.train = {table}",
         file=path,
     )
 
@@ -228,9 +228,9 @@ def _only_training_pair_name(config: DataConfig, files: Collection[str]) -> str 
     """The name of the only pair of files that is the training data: that of the word itself (`training`, `Train`) or,
     if no name has that word within, of the only one that does not sound like a split (`corpus.tc`).
     """
-    named = [name for name in files if training_name_rank(name) == 0]
-    names = [name for name in named if TRAINING_WORD_PATTERN.fullmatch(name)]
-    names = names or ([] if named else [name for name in files if not is_split_name(name)])
+    candidates = [name for name in files if training_name_rank(name) == 0]
+    names = [name for name in candidates if TRAINING_WORD_PATTERN.fullmatch(name)]
+    names = names or ([] if candidates else [name for name in files if not is_split_name(name)])
     return names[0] if len(names) == 1 and config.source is not None else None
 
 
@@ -238,12 +238,12 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
     """The splits of a Hugging Face dataset; none if there is none, and one pair of files."""
     assert config.path is not None
     try:
-        found = huggingface.open_splits(config.path, online=config.online)
+        splits = huggingface.open_splits(config.path, online=config.online)
         if config.target != "text" and any(
-            isinstance(each, DataFiles) and each.kind == "lines" for each in found.values()
+            isinstance(split, DataFiles) and split.kind == "lines" for split in splits.values()
         ):
             raise DataError("its text files are one column, `text`")
-        return list(found)
+        return list(splits)
     except DataError as error:
         if not os.path.isdir(config.path):
             raise
@@ -251,11 +251,11 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             raise DataError(f"{error}{_training_file_hint(config)}") from error
         if _only_training_pair_name(config, files) is not None:
             return ()
-        there = found_files_hint(Path(config.path), files, config.source, config.target)
-        there = there or class_folders_hint(Path(config.path)) or transcripts_hint(Path(config.path))
-        there = there or _training_file_hint(config)
+        hint = found_files_hint(Path(config.path), files, config.source, config.target)
+        hint = hint or class_folders_hint(Path(config.path)) or transcripts_hint(Path(config.path))
+        hint = hint or _training_file_hint(config)
         raise DataError(
-            f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
+            f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){hint}"
         ) from error
 
 
@@ -270,14 +270,14 @@ def _hub_splits_hint(path: str, splits: Sequence[str]) -> str:
 def _training_file_hint(config: DataConfig) -> str:
     """Name the only file of a folder, or the first for training, and the corpus that it is; empty if there is none."""
     paths = [path for path in sorted(Path(str(config.path)).iterdir()) if path.is_file() and path.suffix != ".md"]
-    found = [path for path in paths if training_name_rank(path.name) == 0] or paths[: int(len(paths) == 1)]
-    if not found:
+    candidates = [path for path in paths if training_name_rank(path.name) == 0] or paths[: int(len(paths) == 1)]
+    if not candidates:
         return ""
     try:
-        corpus = suggest_corpus_table(found[0], split_columns(config.source), config.target)
+        corpus = suggest_corpus_table(candidates[0], split_columns(config.source), config.target)
     except DataError as error:
         return f"; {error}"
-    return f"; for {found[0].name} set data.train = {corpus}"
+    return f"; for {candidates[0].name} set data.train = {corpus}"
 
 
 def _train_file_names(config: DataConfig) -> str:

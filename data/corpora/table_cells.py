@@ -41,9 +41,11 @@ def cell_text(value: str | list[str], column: str, corpus: CorpusConfig, path: P
         return value
     lists: str | None = corpus.lists  # or "label", which no recipe says: see `with_lists_of`
     if lists == "words":
-        if wrong := [word for word in value if word.split() != [word]]:
-            what = f"the word {wrong[0][:40]!r}" if wrong[0] else "an empty word"
-            problem = f"column {column!r} holds {what}: without a space, each has one tag; write for example _ instead"
+        if invalid_words := [word for word in value if word.split() != [word]]:
+            content = f"the word {invalid_words[0][:40]!r}" if invalid_words[0] else "an empty word"
+            problem = (
+                f"column {column!r} holds {content}: without a space, each has one tag; write for example _ instead"
+            )
             raise DataError(problem, file=path, line=line)
     elif lists == "label":
         if len(value) > 1 and column not in corpus.source_columns:
@@ -53,8 +55,8 @@ def cell_text(value: str | list[str], column: str, corpus: CorpusConfig, path: P
             raise DataError(f"{problem}: write one name for them, or a row for each", file=path, line=line)
     elif lists != "join":
         problem = f'column {column!r} holds lists; say lists = "join" for their texts with spaces between'
-        of_tests = ' or, of a test set\'s target, lists = "references"'
-        raise DataError(problem + ("" if column in corpus.source_columns else of_tests), file=path, line=line)
+        test_remedy = ' or, of a test set\'s target, lists = "references"'
+        raise DataError(problem + ("" if column in corpus.source_columns else test_remedy), file=path, line=line)
     return " ".join(value)
 
 
@@ -69,8 +71,8 @@ def cell_references(
 
 def top_level_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
     """The columns of a table that contain what a corpus names, directly or in a field (see `_table_column`)."""
-    wanted = {*(each.split(".")[0] for each in column_names(corpus) if each), "translation"}
-    return [name for name in names if {name, name.split(".")[0]} & wanted]
+    prefixes = {*(each.split(".")[0] for each in column_names(corpus) if each), "translation"}
+    return [name for name in names if {name, name.split(".")[0]} & prefixes]
 
 
 def read_tables(
@@ -100,10 +102,10 @@ def read_tables(
                 table,
                 name,
                 path,
-                may_be_classes=place >= num_sources or name in classes,
-                has_names=place >= num_sources and bool(corpus.classes),
+                may_be_classes=index >= num_sources or name in classes,
+                has_names=index >= num_sources and bool(corpus.classes),
             )
-            for place, name in enumerate(column_names(corpus))
+            for index, name in enumerate(column_names(corpus))
         ]
         texts = pa.Table.from_arrays(columns, [str(number) for number in range(len(columns))])
         for part in split_table(texts, path, first_row):
@@ -116,24 +118,24 @@ def _rows_of_table_part(
 ) -> Iterator[Row]:
     names, num_sources = column_names(corpus), len(corpus.source_columns)
     columns: list[list[str] | list[list[str]]] = []
-    for place, (name, column) in enumerate(zip(names, part.columns, strict=True)):
-        of_classes = (corpus.classes if place >= num_sources else ()) or classes.get(name)
-        named = partial(class_name, names=of_classes, column=name, file=path)
-        columns.append(_column_values(column, first_row, named))
+    for index, (name, column) in enumerate(zip(names, part.columns, strict=True)):
+        class_names = (corpus.classes if index >= num_sources else ()) or classes.get(name)
+        label_name = partial(class_name, names=class_names, column=name, file=path)
+        columns.append(_column_values(column, first_row, label_name))
     is_pair = num_sources < 2 and len(columns) == num_sources + 1
     if is_pair and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         sources = columns[0] if num_sources else [""] * len(part)
         return cast(Iterator[Row], zip(sources, columns[-1], strict=True))
-    cells_of = enumerate(zip(*columns, strict=True), first_row)
-    return (_make_row(cells, names, corpus, path, number) for number, cells in cells_of)
+    numbered_cells = enumerate(zip(*columns, strict=True), first_row)
+    return (_make_row(cells, names, corpus, path, number) for number, cells in numbered_cells)
 
 
 def _make_row(
     cells: Sequence[str | list[str]], names: Sequence[str], corpus: CorpusConfig, path: str, line_number: int
 ) -> Row:
-    named, num_sources = list(zip(cells, names, strict=True)), len(corpus.source_columns)
-    source = join_cells(cell_text(cell, name, corpus, path, line_number) for cell, name in named[:num_sources])
-    texts = (cell_references(cell, name, corpus, path, line_number) for cell, name in named[num_sources:])
+    named_cells, num_sources = list(zip(cells, names, strict=True)), len(corpus.source_columns)
+    source = join_cells(cell_text(cell, name, corpus, path, line_number) for cell, name in named_cells[:num_sources])
+    texts = (cell_references(cell, name, corpus, path, line_number) for cell, name in named_cells[num_sources:])
     return source, *chain.from_iterable(texts)
 
 
@@ -147,12 +149,12 @@ def _table_column(table: pa.Table, name: str, path: str, *, may_be_classes: bool
         if name in table.column_names or not any(pa.types.is_struct(field.type) for field in table.schema):
             break
         table = table.flatten()
-    found = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
-    if found is None:
+    full_name = next((each for each in (name, f"translation.{name}") if each in table.column_names), None)
+    if full_name is None:
         raise DataError(f"there is no column {name!r}; it has {format_names(table.column_names)}", file=path)
-    if table.column_names.count(found) > 1:
+    if table.column_names.count(full_name) > 1:
         raise DataError(f"has column {name!r} twice: rename one of them", file=path)
-    column = decode_array(table.column(found))
+    column = decode_array(table.column(full_name))
     value_type = _value_type(column.type)
     is_text = (
         pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or pa.types.is_string_view(value_type)
@@ -179,8 +181,8 @@ def _column_values(
 
 def _value_type(data_type: pa.DataType) -> pa.DataType:
     """The type of the values of a column, without lists and dictionaries."""
-    found = data_type.value_type if _is_list_type(data_type) else data_type
-    return found.value_type if pa.types.is_dictionary(found) else found
+    value_type = data_type.value_type if _is_list_type(data_type) else data_type
+    return value_type.value_type if pa.types.is_dictionary(value_type) else value_type
 
 
 def _is_class_label_type(data_type: pa.DataType) -> bool:
