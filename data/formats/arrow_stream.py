@@ -40,9 +40,9 @@ def compressed_buffers(metadata: pa.Buffer) -> list[tuple[int, int]]:
         return []
     data = memoryview(metadata)
     batch = _record_batch_offset(data)
-    if not (at := _field_offset(data, batch, 2)):
+    if not (field_offset := _field_offset(data, batch, 2)):
         return []
-    vector = batch + at + struct.unpack_from("<I", data, batch + at)[0]
+    vector = batch + field_offset + struct.unpack_from("<I", data, batch + field_offset)[0]
     (count,) = struct.unpack_from("<I", data, vector)
     return [struct.unpack_from("<qq", data, vector + 4 + 16 * each) for each in range(min(count, len(data) // 16))]
 
@@ -65,5 +65,5 @@ def _field_offset(data: memoryview, table: int, field_index: int) -> int:
     """The offset of a field of a flatbuffer's table, from the table on; 0 where it is not there."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     (size,) = struct.unpack_from("<H", data, vtable)
-    place = 4 + 2 * field_index
-    return int(struct.unpack_from("<H", data, vtable + place)[0]) if place < size else 0
+    position = 4 + 2 * field_index
+    return int(struct.unpack_from("<H", data, vtable + position)[0]) if position < size else 0

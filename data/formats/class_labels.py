@@ -28,8 +28,8 @@ def feature_class_names(features: object) -> dict[str, tuple[str, ...]]:
     """
     if not isinstance(features, Mapping):
         return {}
-    found = {column: _names_of_feature(feature) for column, feature in features.items()}
-    return {str(column): names for column, names in found.items() if names is not None}
+    names_by_column = {column: _names_of_feature(feature) for column, feature in features.items()}
+    return {str(column): names for column, names in names_by_column.items() if names is not None}
 
 
 def schema_class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
@@ -49,15 +49,15 @@ def card_class_names(front_matter: object, configuration: str | None) -> dict[st
         configuration: which one is read; none: the only one.
     """
     info = front_matter.get("dataset_info") if isinstance(front_matter, Mapping) else None
-    several = [each for each in (info if isinstance(info, list) else [info]) if isinstance(each, Mapping)]
-    wanted = [each for each in several if configuration in (None, each.get("config_name", configuration))]
-    if len(wanted) != 1:
+    infos = [each for each in (info if isinstance(info, list) else [info]) if isinstance(each, Mapping)]
+    matches = [each for each in infos if configuration in (None, each.get("config_name", configuration))]
+    if len(matches) != 1:
         return {}
-    features = wanted[0].get("features")
-    found = (
+    features = matches[0].get("features")
+    names_by_column = (
         dict(_parse_card_feature(feature) for feature in features if isinstance(feature, Mapping)) if features else {}
     )
-    return {column: names for column, names in found.items() if names}
+    return {column: names for column, names in names_by_column.items() if names}
 
 
 def class_name(value: int | None, names: Sequence[str] | None, *, column: str, file: Path | str, row: int) -> str:
@@ -76,8 +76,8 @@ def class_name(value: int | None, names: Sequence[str] | None, *, column: str, f
     if not names:
         return str(value).lower()
     if not 0 <= value < len(names):
-        why = "it says that the row has no class" if value == -1 else f"its classes are 0 to {len(names) - 1}"
-        raise DataError(f"row {row}: column {column!r} holds {value}: {why}", file=file)
+        reason = "it says that the row has no class" if value == -1 else f"its classes are 0 to {len(names) - 1}"
+        raise DataError(f"row {row}: column {column!r} holds {value}: {reason}", file=file)
     return names[value]
 
 
@@ -107,9 +107,9 @@ def _names_of_feature(feature: object) -> tuple[str, ...] | None:
 
 def _parse_card_feature(feature: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """A column and the names of its classes, if it has any; a card has them as {'0': neg, '1': pos}."""
-    held = next((feature[key] for key in ("dtype", "sequence", "list") if key in feature), None)
-    held = held.get("dtype", held) if isinstance(held, Mapping) else None
-    classes = held.get("class_label") if isinstance(held, Mapping) else None
+    dtype = next((feature[key] for key in ("dtype", "sequence", "list") if key in feature), None)
+    dtype = dtype.get("dtype", dtype) if isinstance(dtype, Mapping) else None
+    classes = dtype.get("class_label") if isinstance(dtype, Mapping) else None
     names = classes.get("names") if isinstance(classes, Mapping) else None
     return str(feature.get("name")), tuple(_iterate_class_names(names))
 

@@ -49,12 +49,12 @@ def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " "
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
         if not is_blank:
-            found = _parse_word(line, columns, space_replacement, path, number)
-            word_id = int(line.split("\t", 1)[0]) if found else last_id
-            if words and found and word_id <= last_id:
+            new_words = _parse_word(line, columns, space_replacement, path, number)
+            word_id = int(line.split("\t", 1)[0]) if new_words else last_id
+            if words and new_words and word_id <= last_id:
                 problem = f"its word has the number {word_id} behind {last_id}: a blank line separates sentences"
                 raise DataError(problem, file=path, line=number)
-            words, last_id = words + found, word_id
+            words, last_id = words + new_words, word_id
         elif words:
             yield _join_words(words)
             words = []

@@ -91,15 +91,15 @@ def _prefixed_label(line: str, path: Path, number: int) -> tuple[str, str]:
     return first, rest
 
 
-def _several_labels_error(label: str, other: str, path: Path, number: int) -> DataError:
-    names = f"{label:.40}, {other.removeprefix(LABEL_PREFIX):.40}"
+def _several_labels_error(label: str, second_label: str, path: Path, number: int) -> DataError:
+    names = f"{label:.40}, {second_label.removeprefix(LABEL_PREFIX):.40}"
     return DataError(f"has more than one label ({names})", file=path, line=number)
 
 
 def _split_last(line: str) -> tuple[str, str]:
     """A line without its last word, and that."""
-    *before, last = re.split(r"[ \t]+(?=[^ \t]*$)", line, maxsplit=1)
-    return "".join(before), last
+    *head, last = re.split(r"[ \t]+(?=[^ \t]*$)", line, maxsplit=1)
+    return "".join(head), last
 
 
 def _split_label(line: str) -> tuple[str, str]:

@@ -120,20 +120,20 @@ def hash_dataset(dataset: Any, columns: Collection[str]) -> str:
 
     (Its own `_fingerprint` says how it was made, and does not change when the file is edited.)
     """
-    found = hashlib.sha256(f"{len(dataset)} rows".encode())
+    digest = hashlib.sha256(f"{len(dataset)} rows".encode())
     if names := {name: each for name, each in class_names_of_split(dataset).items() if name in columns}:
-        found.update(repr(names).encode("utf-8", "surrogatepass"))
-    wanted = [name for name in dataset.column_names if name in columns]
-    if wanted:
-        for table in dataset.select_columns(wanted).with_format("arrow").iter(batch_size=DIGEST_BATCH_ROWS):
+        digest.update(repr(names).encode("utf-8", "surrogatepass"))
+    present_columns = [name for name in dataset.column_names if name in columns]
+    if present_columns:
+        for table in dataset.select_columns(present_columns).with_format("arrow").iter(batch_size=DIGEST_BATCH_ROWS):
             table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
             # taken out, the values lie as they would in any other file
-            plain = table.replace_schema_metadata(None).take(pa.array(range(len(table)))).combine_chunks()
+            plain_table = table.replace_schema_metadata(None).take(pa.array(range(len(table)))).combine_chunks()
             with pa.BufferOutputStream() as sink:
-                with pa.ipc.new_stream(sink, plain.schema) as stream:
-                    stream.write_table(plain)
-                found.update(sink.getvalue())
-    return found.hexdigest()
+                with pa.ipc.new_stream(sink, plain_table.schema) as stream:
+                    stream.write_table(plain_table)
+                digest.update(sink.getvalue())
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -189,11 +189,11 @@ def _set_network(*, allowed: bool) -> Iterator[None]:
     import huggingface_hub.constants
 
     holders: tuple[Any, ...] = () if allowed else (datasets.config, huggingface_hub.constants)
-    before = [holder.HF_HUB_OFFLINE for holder in holders]
+    previous_flags = [holder.HF_HUB_OFFLINE for holder in holders]
     try:
         for holder in holders:
             holder.HF_HUB_OFFLINE = True
         yield
     finally:
-        for holder, flag in zip(holders, before, strict=True):
+        for holder, flag in zip(holders, previous_flags, strict=True):
             holder.HF_HUB_OFFLINE = flag

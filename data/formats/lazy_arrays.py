@@ -54,8 +54,8 @@ class LazyArray:
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        found = self.compute_range(0, self.size)
-        return found if dtype is None else found.astype(dtype)
+        values = self.compute_range(0, self.size)
+        return values if dtype is None else values.astype(dtype)
 
     def __mul__(self, other: "LazyArray") -> "LazyArray":
         return LazyArray(
@@ -125,26 +125,31 @@ class MappedListOffsets:
     def _read(self, rows: Ints) -> tuple[Ints, Ints]:
         """Starts and lengths (n,) of some rows."""
         chunk = np.searchsorted(self._ends, rows, side="right")
-        place = self._offsets[chunk] + rows - self._firsts[chunk]
-        begin = self._flat[place].astype(np.int64)
-        return begin + self._values[chunk], self._flat[place + 1] - begin
+        position = self._offsets[chunk] + rows - self._firsts[chunk]
+        begin = self._flat[position].astype(np.int64)
+        return begin + self._values[chunk], self._flat[position + 1] - begin
 
     def _read_starts(self, begin: int, end: int) -> Ints:
         """Starts of consecutive rows."""
-        found, to = np.empty(end - begin, np.int64), 0
-        for chunk, place, count in self._iterate_chunks(begin, end):
-            np.add(self._flat[place : place + count], self._values[chunk], out=found[to : to + count], dtype=np.int64)
-            to += count
-        return found
+        starts, position = np.empty(end - begin, np.int64), 0
+        for chunk, start, count in self._iterate_chunks(begin, end):
+            np.add(
+                self._flat[start : start + count],
+                self._values[chunk],
+                out=starts[position : position + count],
+                dtype=np.int64,
+            )
+            position += count
+        return starts
 
     def _read_lengths(self, begin: int, end: int) -> Ints:
         """Lengths of consecutive rows."""
-        found, to = np.empty(end - begin, np.int64), 0
-        for _, place, count in self._iterate_chunks(begin, end):
-            ends, starts = self._flat[place + 1 : place + count + 1], self._flat[place : place + count]
-            np.subtract(ends, starts, out=found[to : to + count])
-            to += count
-        return found
+        lengths, position = np.empty(end - begin, np.int64), 0
+        for _, start, count in self._iterate_chunks(begin, end):
+            ends, starts = self._flat[start + 1 : start + count + 1], self._flat[start : start + count]
+            np.subtract(ends, starts, out=lengths[position : position + count])
+            position += count
+        return lengths
 
     def _iterate_chunks(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The chunks that rows lie in, the index in the file of the first offset of them in each, and their number."""

@@ -102,5 +102,5 @@ def _num_decodable_list_rows(pages: Sequence[Page]) -> int:
         raise ValueError(f"a row group has {num_items:,} items in lists, and at most {MAX_BATCH_ITEMS:,} are read")
     if any(page.encoding == DELTA_BYTE_ARRAY_ENCODING for page in data):
         raise ValueError("texts in lists are encoded by DELTA_BYTE_ARRAY, which is not read")
-    whole = sum(page.num_bytes for page in pages) + 16 * num_items
-    return MAX_BATCH_ROWS if whole <= BATCH_BYTES else MIN_BATCH_LIST_ROWS
+    total_bytes = sum(page.num_bytes for page in pages) + 16 * num_items
+    return MAX_BATCH_ROWS if total_bytes <= BATCH_BYTES else MIN_BATCH_LIST_ROWS

@@ -70,19 +70,21 @@ def read_pages(stream: BinaryIO, chunk: ColumnChunk) -> Iterator[Page]:
     Raises:
         ValueError: there is no page where one should be.
     """
-    place, end = chunk.begin, chunk.begin + chunk.num_bytes
-    while place < end:
-        header, length = _read_page_header(stream, place)
-        kind, unpacked, packed = (header.get(field) for field in (TYPE_FIELD, NUM_BYTES_FIELD, NUM_PACKED_BYTES_FIELD))
-        if not all(isinstance(each, int) and each >= 0 for each in (kind, unpacked, packed)):
+    position, end = chunk.begin, chunk.begin + chunk.num_bytes
+    while position < end:
+        header, length = _read_page_header(stream, position)
+        kind, unpacked_size, packed_size = (
+            header.get(field) for field in (TYPE_FIELD, NUM_BYTES_FIELD, NUM_PACKED_BYTES_FIELD)
+        )
+        if not all(isinstance(each, int) and each >= 0 for each in (kind, unpacked_size, packed_size)):
             raise ValueError("the header of a page is damaged")
-        place += length + int(packed or 0)
+        position += length + int(packed_size or 0)
         for field, (values, encoding) in PAGE_HEADER_FIELDS.items():
-            if isinstance(about := header.get(field), dict):
-                num, code = about.get(values, 0), about.get(encoding, 0)
+            if isinstance(page_header := header.get(field), dict):
+                num, code = page_header.get(values, 0), page_header.get(encoding, 0)
                 if not (isinstance(num, int) and num >= 0):
                     raise ValueError("the header of a page is damaged")
-                yield Page(kind == DICTIONARY_PAGE_TYPE, int(unpacked or 0), num, code)
+                yield Page(kind == DICTIONARY_PAGE_TYPE, int(unpacked_size or 0), num, code)
 
 
 def _parse_chunk(column_chunk: dict[int, Any]) -> ColumnChunk:

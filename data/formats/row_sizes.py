@@ -34,8 +34,8 @@ def split_table(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterat
     ends = np.cumsum(sizes)
     begin = 0
     while begin < len(table):
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + MAX_PART_BYTES, "right")))
+        offset = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, offset + MAX_PART_BYTES, "right")))
         yield table.slice(begin, end - begin)
         begin = end
 

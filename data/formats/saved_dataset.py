@@ -24,11 +24,11 @@ def find_saved_splits(folder: Path) -> dict[str, Path] | None:
         names = _read_document(folder, SPLITS_FILE).get("splits")
         if not isinstance(names, list) or not names:
             raise DataError("names no splits", file=folder / SPLITS_FILE)
-        places = {str(name): resolve_inside_folder(folder, name, folder / SPLITS_FILE) for name in names}
-        for name, place in places.items():
-            if not os.path.isdir(place):
+        split_folders = {str(name): resolve_inside_folder(folder, name, folder / SPLITS_FILE) for name in names}
+        for name, split_folder in split_folders.items():
+            if not os.path.isdir(split_folder):
                 raise DataError(f"names {name!r:.80}, and there is no such folder in it", file=folder / SPLITS_FILE)
-        return places
+        return split_folders
     return {"train": folder} if (folder / STATE_FILE).is_file() else None
 
 
