@@ -25,7 +25,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
         raise DataError(f"not a dataset (no {DATASET_FILE}): make one with `tfm preprocess`", file=folder) from None
     tests, batch_tokens = metadata.get("tests"), metadata.get("batch_tokens")
     if not isinstance(tests, list) or not all(
-        isinstance(each, str) and re.fullmatch(TEST_NAME_PATTERN, each) for each in tests
+        isinstance(entry, str) and re.fullmatch(TEST_NAME_PATTERN, entry) for entry in tests
     ):
         raise DataError("has no valid `tests`", file=folder / DATASET_FILE)
     if type(batch_tokens) is not int or not 0 < batch_tokens < 2**40:
@@ -34,7 +34,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     if type(shard_rows) is not int or not 0 < shard_rows < 2**40:
         raise DataError("has no valid `shard_rows`", file=folder / DATASET_FILE)
     corpora = metadata.get("train_corpora")
-    if not isinstance(corpora, list) or not all(isinstance(each, dict) for each in corpora):
+    if not isinstance(corpora, list) or not all(isinstance(entry, dict) for entry in corpora):
         raise DataError("has no valid `train_corpora`", file=folder / DATASET_FILE)
     return metadata
 

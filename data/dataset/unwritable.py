@@ -71,7 +71,8 @@ class UnwritableCharacterCounts:
             "changed_by_normalization": self.changed,
             "with_unknown_pieces": self.unknown,
             "characters": [
-                {"character": each, "code_point": f"U+{ord(each):04X}", "times": times} for each, times in ranked
+                {"character": character, "code_point": f"U+{ord(character):04X}", "times": times}
+                for character, times in ranked
             ],
             **words_as_json,
         }
