@@ -21,10 +21,10 @@ def count_earlier_occurrences(batches: Sequence[Ints]) -> list[Ints]:
     """Count the earlier occurrences of each row of an update's batches, in its batch and those in front of it."""
     rows = np.concatenate([*batches, np.empty(0, np.int64)])
     order = np.argsort(rows, kind="stable")
-    in_order = rows[order]
-    found = np.empty(len(rows), np.int64)
-    found[order] = np.arange(len(rows)) - np.searchsorted(in_order, in_order)
-    return np.split(found, np.cumsum([len(batch) for batch in batches])[:-1])
+    sorted_rows = rows[order]
+    counts = np.empty(len(rows), np.int64)
+    counts[order] = np.arange(len(rows)) - np.searchsorted(sorted_rows, sorted_rows)
+    return np.split(counts, np.cumsum([len(batch) for batch in batches])[:-1])
 
 
 def example_rng_keys(update: int, rows: Ints, repeats: Ints | None) -> RandomKeys:
@@ -68,5 +68,5 @@ def rng_keys_to_uniform(keys: RandomKeys) -> NDArray[np.float64]:
 def token_positions(lengths: Ints) -> Ints:
     """(N,) the place of each token in its text, for texts of these lengths (B,) that lie end to end."""
     ends = np.cumsum(lengths)
-    found: Ints = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
-    return found
+    positions: Ints = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
+    return positions

@@ -101,11 +101,11 @@ def make_batch_counter(
         seed: of the draws of a training.
         epoch_weights: the weights of an epoch's rows, by its number; None if every row occurs once.
     """
-    once = np.bincount(larger)
+    histogram = np.bincount(larger)
 
     @cache
     def num_unweighted_batches(first_budget: int) -> int:
-        return num_batches_of_histogram(once, budget, first_budget)
+        return num_batches_of_histogram(histogram, budget, first_budget)
 
     def num_batches_in_epoch(epoch: int) -> int:
         weights, share = epoch_weights(epoch), draw_bucket_jitter(seed, epoch)[0]
@@ -128,19 +128,19 @@ def num_batches_of_histogram(histogram: Ints, budget: int, first_budget: int) ->
     """
     lengths = np.flatnonzero(histogram)
     times: list[int] = histogram[lengths].tolist()
-    pieces = open_rows = 0  # held: rows of the piece that is open
+    pieces = open_rows = 0  # open_rows: those of the piece that is open
     budget_left = first_budget
     for length, num_left in zip(lengths.tolist(), times, strict=True):
         while num_left:
             if not open_rows:
                 pieces += 1
-            taken = min(num_left, max(budget_left // length, 0 if open_rows else 1) - open_rows)
-            if taken > 0:
-                open_rows, num_left = open_rows + taken, num_left - taken
+            num_added = min(num_left, max(budget_left // length, 0 if open_rows else 1) - open_rows)
+            if num_added > 0:
+                open_rows, num_left = open_rows + num_added, num_left - num_added
             if num_left:  # the piece is full; all following ones but the last have only rows of this length
-                full = max(budget // length, 1)
-                full_pieces = (num_left - 1) // full
-                pieces, num_left = pieces + full_pieces, num_left - full_pieces * full
+                rows_per_piece = max(budget // length, 1)
+                full_pieces = (num_left - 1) // rows_per_piece
+                pieces, num_left = pieces + full_pieces, num_left - full_pieces * rows_per_piece
                 open_rows, budget_left = 0, budget
     return pieces
 
@@ -151,9 +151,9 @@ def _draw_length_pair_counts(lengths: LengthPairCounts, seed: int, epoch: int) -
     total: Counter[int] = Counter()
     for weight, counts in lengths.counts.items():
         keys, times = list(counts), np.array(list(counts.values()))
-        more = num_extra_copies(weight, int(times.sum()), seed=seed, epoch=epoch) if weight % 1 else 0
-        drawn = rng.multivariate_hypergeometric(times, more) if more else 0
-        total.update(dict(zip(keys, (times * int(weight) + drawn).tolist(), strict=True)))
+        num_extra = num_extra_copies(weight, int(times.sum()), seed=seed, epoch=epoch) if weight % 1 else 0
+        extra_counts = rng.multivariate_hypergeometric(times, num_extra) if num_extra else 0
+        total.update(dict(zip(keys, (times * int(weight) + extra_counts).tolist(), strict=True)))
     pairs = np.array(list(total), np.int64)
     return pairs >> BITS_PER_LENGTH, pairs & ((1 << BITS_PER_LENGTH) - 1), np.array(list(total.values()), np.int64)
 

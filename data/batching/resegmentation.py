@@ -55,12 +55,12 @@ class Resegmenter:
         )
         larger = np.maximum(source.lengths[source_rows], target.lengths[target_rows]) + 1
         for part in split_within_budget(larger, self.budget):
-            of_source, of_target = (
-                TokenIdColumn(each.values, each.starts[some[part]], each.lengths[some[part]])
-                for each, some in ((source, source_rows), (target, target_rows))
+            source_part, target_part = (
+                TokenIdColumn(tokens.values, tokens.starts[token_rows[part]], tokens.lengths[token_rows[part]])
+                for tokens, token_rows in ((source, source_rows), (target, target_rows))
             )
             images = None if split.images is None else split.images.select_rows(rows[part])
-            yield Split(of_source, of_target, np.ones(len(part)), images=images), part
+            yield Split(source_part, target_part, np.ones(len(part)), images=images), part
 
     def _resegment(
         self, column: TokenIdColumn, rows: Ints, sampler: SegmentationSampler, step_and_side: tuple[int, int]
@@ -68,12 +68,12 @@ class Resegmenter:
         """The texts of some rows with new pieces, or, where they would be too long, their old ones."""
         ids, lengths = column.take(rows)
         key = np.array([self.seed], np.uint64)
-        for each in step_and_side:
-            key = hash_numbers(key, np.array([each]))
+        for number in step_and_side:
+            key = hash_numbers(key, np.array([number]))
         new_ids, new_lengths = sampler(ids, lengths, hash_numbers(np.repeat(key, len(rows)), rows))
-        too_long = new_lengths + 1 > self.max_tokens
-        starts = np.where(too_long, np.cumsum(lengths) - lengths, len(ids) + np.cumsum(new_lengths) - new_lengths)
-        return TokenIdColumn(np.concatenate([ids, new_ids]), starts, np.where(too_long, lengths, new_lengths))
+        is_too_long = new_lengths + 1 > self.max_tokens
+        starts = np.where(is_too_long, np.cumsum(lengths) - lengths, len(ids) + np.cumsum(new_lengths) - new_lengths)
+        return TokenIdColumn(np.concatenate([ids, new_ids]), starts, np.where(is_too_long, lengths, new_lengths))
 
 
 def split_within_budget(larger: Ints, budget: int) -> list[Ints]:
@@ -83,7 +83,7 @@ def split_within_budget(larger: Ints, budget: int) -> list[Ints]:
         return [np.arange(len(larger))]
     order = np.argsort(larger, kind="stable")
     for count in range(2, len(larger)):
-        found = np.array_split(order, count)
-        if all(len(part) * int(larger[part[-1]]) <= budget for part in found):
-            return found
+        parts = np.array_split(order, count)
+        if all(len(part) * int(larger[part[-1]]) <= budget for part in parts):
+            return parts
     return np.array_split(order, len(larger))

@@ -43,8 +43,8 @@ class Shards:
         """Return (n,) the row numbers of a shard, ascending."""
         size = self.block_rows
         firsts = np.arange(shard * size, self.num_rows, len(self) * size)
-        found = (firsts[:, None] + np.arange(size)).reshape(-1)
-        return found[found < self.num_rows]
+        row_numbers = (firsts[:, None] + np.arange(size)).reshape(-1)
+        return row_numbers[row_numbers < self.num_rows]
 
     def size(self, shard: int) -> int:
         """Return the number of rows of a shard."""
@@ -69,8 +69,8 @@ class Shards:
             epoch: counted from 0.
         """
         rng = np.random.default_rng([seed, epoch, _SHARD_ORDER_STREAM])
-        found: list[int] = rng.permutation(len(self)).tolist()
-        return found
+        order: list[int] = rng.permutation(len(self)).tolist()
+        return order
 
 
 class ShardedBatches(Sequence[Ints]):
@@ -97,11 +97,11 @@ class ShardedBatches(Sequence[Ints]):
             return [self[each] for each in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(f"there is no batch {index} of {len(self)}")
-        place = bisect_right(self._ends, index)
-        if self._shard is None or self._shard[0] != place:
+        shard = bisect_right(self._ends, index)
+        if self._shard is None or self._shard[0] != shard:
             self._shard = None  # its memory is free before the next one's is taken
-            self._shard = place, self._make(place)
-        begin = self._ends[place - 1] if place else 0
+            self._shard = shard, self._make(shard)
+        begin = self._ends[shard - 1] if shard else 0
         return self._shard[1][index - begin]
 
 

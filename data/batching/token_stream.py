@@ -48,10 +48,10 @@ class TokenStream:
             - np.concatenate([[0], ends])[np.searchsorted(rows, stored_blocks * ROWS_PER_OFFSET)]
         )
         begins = ends - lengths - 1 + gaps[np.searchsorted(stored_blocks, rows // ROWS_PER_OFFSET)]
-        at = np.searchsorted(begins, positions, side="right") - 1
-        offset = positions - begins[at]
-        is_end = offset == lengths[at]
+        row_indices = np.searchsorted(begins, positions, side="right") - 1
+        offset = positions - begins[row_indices]
+        is_end = offset == lengths[row_indices]
         starts: Ints = column.starts[rows]
-        ids = column.values[np.where(is_end, 0, starts[at] + offset)]
+        ids = column.values[np.where(is_end, 0, starts[row_indices] + offset)]
         column.check_ids(ids[~is_end])
         return np.where(is_end, EOS_ID, ids).astype(np.int32)
