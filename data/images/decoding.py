@@ -104,7 +104,7 @@ def decode_image(content: Path | bytes | Pixels, name: str, shape: ImageSize) ->
             plain = _to_plain_mode(image, name, conversions)
             # Pillow warns of what it mends, such as damaged EXIF.
             conversions += [
-                f"Pillow: {escape_unprintable(str(each.message).strip()):.100}" for each in caught_warnings[:1]
+                f"Pillow: {escape_unprintable(str(warning.message).strip()):.100}" for warning in caught_warnings[:1]
             ]
             return _fit_to_shape(plain, shape, conversions)
 

@@ -62,13 +62,15 @@ def read_image_column(
             for row in _records_of_table(table.select(columns_to_read)):
                 number += 1
                 name = f"{path}, row {number}"
-                text_column = next((each for each in columns if holds_text(row[each])), None) if classes else None
+                text_column = next((column for column in columns if holds_text(row[column])), None) if classes else None
                 if text_column is not None:
                     raise DataError(f"row {number}: {unused_names_problem(text_column)}", file=path)
                 texts = [
                     text
-                    for each in columns
-                    for text in _cell_texts_or_class_names(row[each], each, names_by_column.get(each), path, number)
+                    for column in columns
+                    for text in _cell_texts_or_class_names(
+                        row[column], column, names_by_column.get(column), path, number
+                    )
                 ]
                 content = _image_content(row[image], name, Path(path))
                 yield CaptionedImage(name, content, tuple(texts), f"row {number}")
