@@ -200,12 +200,12 @@ def _added_tokens(source: TokenizerSource, vocab: Mapping[str, int]) -> list[dic
     entry is not a token and its id.
     """
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    found: dict[str, dict[str, Any]] = {}
+    tokens: dict[str, dict[str, Any]] = {}
     if ADDED_TOKENS_FILE in source.companions:
         numbers = parse_json(
             read_bounded_file(source.companions[ADDED_TOKENS_FILE], max_bytes=MAX_TOKENIZER_FILE_BYTES)
         )
-        found = {content: {"id": number, "content": content, **plain} for content, number in numbers.items()}
+        tokens = {content: {"id": number, "content": content, **plain} for content, number in numbers.items()}
     decoder = source.tokenizer_config.get("added_tokens_decoder") or {}
     if not isinstance(decoder, dict):
         raise ValueError("added_tokens_decoder beside it is not an object")
@@ -213,20 +213,20 @@ def _added_tokens(source: TokenizerSource, vocab: Mapping[str, int]) -> list[dic
         if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or not str(number).isdecimal():
             raise ValueError(f"added_tokens_decoder beside it has {number!r:.40} without a token")
         flags = {key: entry[key] for key in plain if isinstance(entry.get(key), bool)}
-        found[entry["content"]] = {"id": int(number), "content": entry["content"], **plain, **flags}
-    if not all(type(each["id"]) is int and each["id"] >= 0 for each in found.values()):
+        tokens[entry["content"]] = {"id": int(number), "content": entry["content"], **plain, **flags}
+    if not all(type(each["id"]) is int and each["id"] >= 0 for each in tokens.values()):
         raise ValueError(f"{ADDED_TOKENS_FILE} beside it has not a number for each token")
-    taken = {*vocab.values()}
-    if twice := [name for name, each in found.items() if vocab.get(name, -1) != each["id"] in taken]:
-        raise ValueError(f"the token {twice[0]!r:.40} that is added to it has the id of another piece")
-    return sorted((each for name, each in found.items() if name not in vocab), key=lambda each: int(each["id"]))
+    used_ids = {*vocab.values()}
+    if duplicates := [name for name, each in tokens.items() if vocab.get(name, -1) != each["id"] in used_ids]:
+        raise ValueError(f"the token {duplicates[0]!r:.40} that is added to it has the id of another piece")
+    return sorted((each for name, each in tokens.items() if name not in vocab), key=lambda each: int(each["id"]))
 
 
 def _read_checked_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
     """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError if it is for another class of
     tokenizers, or adds tokens."""
     tokenizer_config = {
-        key: each.get("content") if isinstance(each, dict) else each for key, each in source.tokenizer_config.items()
+        key: item.get("content") if isinstance(item, dict) else item for key, item in source.tokenizer_config.items()
     }
     name = str(tokenizer_config.get("tokenizer_class") or classes[0]).removesuffix("Fast")
     numbers = source.tokenizer_config.get("added_tokens_decoder") or {}
