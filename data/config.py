@@ -141,10 +141,10 @@ class DataConfig(BaseModel):
     @property
     def corpora_by_name(self) -> dict[str, CorpusConfig]:
         """Every corpus that is named, by its key: train.0, valid (of several valid.0), tests.NAME."""
-        found = {f"train.{number}": corpus for number, corpus in enumerate(self.train)}
+        corpora = {f"train.{number}": corpus for number, corpus in enumerate(self.train)}
         several = len(self.valid) > 1
-        found |= {f"valid.{number}" if several else "valid": corpus for number, corpus in enumerate(self.valid)}
-        return found | {f"tests.{name}": corpus for name, corpus in self.tests.items()}
+        corpora |= {f"valid.{number}" if several else "valid": corpus for number, corpus in enumerate(self.valid)}
+        return corpora | {f"tests.{name}": corpus for name, corpus in self.tests.items()}
 
     @model_validator(mode="after")
     def _check_images(self) -> "DataConfig":
@@ -174,10 +174,12 @@ class DataConfig(BaseModel):
     @model_validator(mode="after")
     def _check_languages(self) -> "DataConfig":
         languages_by_corpus = {name: corpus.languages for name, corpus in self.corpora_by_name.items()}
-        without = [name for name, languages in languages_by_corpus.items() if languages is None]
-        if without and len(without) < len(languages_by_corpus):
+        names_without_languages = [name for name, languages in languages_by_corpus.items() if languages is None]
+        if names_without_languages and len(names_without_languages) < len(languages_by_corpus):
             keys = "source_language and target_language"
-            raise ValueError(f"{without[0]} has no {keys}, and others have: give them for every corpus, or for none")
+            raise ValueError(
+                f"{names_without_languages[0]} has no {keys}, and others have: give them for every corpus, or for none"
+            )
         targets = {corpus.target_language for corpus in self.train}
         for name, languages in languages_by_corpus.items():
             if languages is not None and languages[1] not in targets:
@@ -199,8 +201,8 @@ class DataConfig(BaseModel):
     @field_serializer("valid", mode="wrap")
     def _dump_single_valid_as_table(self, valid: tuple[CorpusConfig, ...], dump: SerializerFunctionWrapHandler) -> Any:
         """One corpus is a table and none is null, as they were before there could be several."""
-        found = dump(valid)
-        return found if len(valid) > 1 else next(iter(found), None)
+        tables = dump(valid)
+        return tables if len(valid) > 1 else next(iter(tables), None)
 
     @property
     def has_running_text(self) -> bool:
@@ -216,8 +218,8 @@ class DataConfig(BaseModel):
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages of training texts, sources and targets, each once; none if the corpora do not name them."""
-        both = (corpus.languages or () for corpus in self.train)
-        return tuple(sorted({code for codes in both for code in codes}))
+        language_pairs = (corpus.languages or () for corpus in self.train)
+        return tuple(sorted({code for codes in language_pairs for code in codes}))
 
     @property
     def tags(self) -> tuple[str, ...]:

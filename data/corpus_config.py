@@ -175,8 +175,8 @@ class CorpusConfig(BaseModel):
     @property
     def languages(self) -> tuple[str, str] | None:
         """The languages of source and target, if they are said."""
-        both = self.source_language, self.target_language
-        return None if both[0] is None or both[1] is None else (both[0], both[1])
+        language_pair = self.source_language, self.target_language
+        return None if language_pair[0] is None or language_pair[1] is None else (language_pair[0], language_pair[1])
 
     @property
     def has_references(self) -> bool:
@@ -202,8 +202,8 @@ class CorpusConfig(BaseModel):
     @classmethod
     def _default_label_target(cls, settings: object) -> object:
         """Without a target the labels of a folder of images are it."""
-        said = isinstance(settings, dict) and ("target" in settings or settings.get("references"))
-        if isinstance(settings, dict) and settings.get("format") == "imagefolder" and not said:
+        has_target = isinstance(settings, dict) and ("target" in settings or settings.get("references"))
+        if isinstance(settings, dict) and settings.get("format") == "imagefolder" and not has_target:
             return {**settings, "target": "label"}
         return settings
 

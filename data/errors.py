@@ -92,9 +92,9 @@ def format_share(count: int, total: int, singular: str, has: str, have: str) -> 
 def validation_problem(error: "ValidationError") -> str:
     """The first problem of a pydantic model: its place, with dots, and the message."""
     first = error.errors(include_url=False, include_input=False)[0]
-    place = f"{'.'.join(map(str, first['loc'])):.100}"
+    location = f"{'.'.join(map(str, first['loc'])):.100}"
     message = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
-    return f"{place}: {message:.200}" if place else message
+    return f"{location}: {message:.200}" if location else message
 
 
 class DataError(TfmError):
@@ -112,12 +112,12 @@ class DataError(TfmError):
     def __init__(
         self, problem: str, *, file: Path | str | None = None, line: int | None = None, byte: int | None = None
     ):
-        place = "" if file is None else escape_unprintable(str(file))
+        location = "" if file is None else escape_unprintable(str(file))
         if line is not None:
-            place += f", line {line}"
+            location += f", line {line}"
         if byte is not None:
-            place += f", byte {byte}"
-        super().__init__(f"{place}: {problem}" if place else problem)
+            location += f", byte {byte}"
+        super().__init__(f"{location}: {problem}" if location else problem)
 
 
 class ExportableFileError(DataError):

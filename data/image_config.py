@@ -45,8 +45,8 @@ def image_corpus_problem(corpus: Any) -> str | None:
     if corpus.image is not None and corpus.format != "huggingface":
         return f'`image` is a column of format "huggingface"; format "{corpus.format}" has none'
     if corpus.classes and corpus.format not in FORMATS_WITH_CLASSES:
-        of = ", ".join(FORMATS_WITH_CLASSES)
-        return f'`classes` are for formats whose labels may be integers ({of}), not for "{corpus.format}"'
+        formats = ", ".join(FORMATS_WITH_CLASSES)
+        return f'`classes` are for formats whose labels may be integers ({formats}), not for "{corpus.format}"'
     if not corpus.has_images:
         return None
     if corpus.format == "idx" and "target" not in corpus.model_fields_set:
@@ -55,9 +55,9 @@ def image_corpus_problem(corpus: Any) -> str | None:
         return f'`references`: format "{corpus.format}" has no further columns'
     if (problem := _column_names_problem(corpus)) is not None:
         return problem
-    for key, why in UNSUPPORTED_KEYS_REASONS.items():
+    for key, reason in UNSUPPORTED_KEYS_REASONS.items():
         if getattr(corpus, key) != type(corpus).model_fields[key].default:
-            return f"`{key}`: {why}: remove it"
+            return f"`{key}`: {reason}: remove it"
     return None
 
 
@@ -85,12 +85,14 @@ def images_problem(data: Any, corpora: Mapping[str, Any]) -> str | None:
     """Reason why the corpora (`corpora`) of a DataConfig do not go with `data.images`; None if all do."""
     with_images = {name: corpus.has_images for name, corpus in corpora.items()}
     if data.images is None:
-        found = next((name for name, has_images in with_images.items() if has_images), None)
+        image_corpus = next((name for name, has_images in with_images.items() if has_images), None)
         shape = "images = { height = 32, width = 32 }"
-        return None if found is None else f"{found} has images: say of which size they are to be, as {shape}"
+        return (
+            None if image_corpus is None else f"{image_corpus} has images: say of which size they are to be, as {shape}"
+        )
     if data.path is not None:
         return "`images`: name the corpora in `train`, `valid` and `tests`; `path` is for texts"
-    text = next((name for name, has_images in with_images.items() if not has_images), None)
-    if text is not None:
-        return f"`images`: {text} has no images, and texts cannot be mixed with images"
+    text_corpus = next((name for name, has_images in with_images.items() if not has_images), None)
+    if text_corpus is not None:
+        return f"`images`: {text_corpus} has no images, and texts cannot be mixed with images"
     return None

@@ -24,10 +24,10 @@ def parse_json(data: bytes) -> dict[str, Any]:
     repeated: list[str] = []
 
     def dict_with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        mapping = dict(pairs)
+        if len(mapping) < len(pairs):
             repeated.append(Counter(name for name, _ in pairs).most_common(1)[0][0])
-        return found
+        return mapping
 
     try:
         document = json.loads(data, object_pairs_hook=dict_with_unique_keys)

@@ -142,14 +142,14 @@ def chunk_rows(
     """
     rows = iter(rows)
     portion: list[Row] = []
-    size, at_once = 0, ROWS_PER_SIZE_CHECK if is_next_row_ready is None else 1
-    while taken := list(islice(rows, min(at_once, max_rows - len(portion)))):
-        size += sum(map(len, chain.from_iterable(taken)))
+    size, rows_per_check = 0, ROWS_PER_SIZE_CHECK if is_next_row_ready is None else 1
+    while new_rows := list(islice(rows, min(rows_per_check, max_rows - len(portion)))):
+        size += sum(map(len, chain.from_iterable(new_rows)))
         if size > MAX_CHUNK_CHARACTERS:
-            yield from filter(None, (portion, *([row] for row in taken)))
+            yield from filter(None, (portion, *([row] for row in new_rows)))
             portion, size = [], 0
             continue
-        portion += taken
+        portion += new_rows
         if len(portion) == max_rows or (is_next_row_ready is not None and not is_next_row_ready()):
             yield portion
             portion, size = [], 0
@@ -218,5 +218,5 @@ def _is_utf16(begin: bytes) -> bool:
     head = begin[:1000]
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return True
-    zeros, others = sorted((head[0::2].count(0), head[1::2].count(0)), reverse=True)
-    return 4 * zeros > len(head) and others * 20 < zeros
+    more_zeros, fewer_zeros = sorted((head[0::2].count(0), head[1::2].count(0)), reverse=True)
+    return 4 * more_zeros > len(head) and fewer_zeros * 20 < more_zeros

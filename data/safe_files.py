@@ -114,11 +114,11 @@ def resolve_path_inside(folder: Path, name: object, *, file: Path, roots: Sequen
         raise DataError(problem, file=file)
     path, root = folder / name, os.path.realpath(folder)
     try:
-        place = os.path.realpath(path)
+        real_path = os.path.realpath(path)
     except ValueError:  # a lone surrogate, which no file system spells
         raise DataError(problem, file=file) from None
-    is_inside = any(os.path.commonpath([each, place]) == each for each in (root, *roots))
-    if place == root or ".." in name.split("/") or not is_inside:
+    is_inside = any(os.path.commonpath([each, real_path]) == each for each in (root, *roots))
+    if real_path == root or ".." in name.split("/") or not is_inside:
         raise DataError(problem, file=file)
     return path
 

@@ -41,8 +41,8 @@ def letters_by_script(texts: Iterable[str]) -> Counter[str]:
     letters: Counter[str] = Counter()
     for character, count in characters.items():
         if _LETTER_PATTERN.match(character):
-            found = _SCRIPT_PATTERN.match(character)
-            letters[(found and found.lastgroup) or "others"] += count
+            match = _SCRIPT_PATTERN.match(character)
+            letters[(match and match.lastgroup) or "others"] += count
     return letters
 
 

@@ -36,41 +36,43 @@ def add_typos(line: str, rate: float, seed: int) -> str:
     pool: dict[tuple[str, str], list[str]] = defaultdict(list)
     for character in characters:
         pool[_script_and_category(character)].append(character)
-    pieces, place = [], 0
+    pieces, position = [], 0
     for is_space, group in groupby(characters, lambda character: character[0].isspace()):
         word = list(group)
-        pieces.append("".join(word) if is_space else _mistype_word(word, draws[place : place + len(word)], rate, pool))
-        place += len(word)
+        pieces.append(
+            "".join(word) if is_space else _mistype_word(word, draws[position : position + len(word)], rate, pool)
+        )
+        position += len(word)
     return "".join(pieces)
 
 
 def _mistype_word(
     word: list[str], draws: list[tuple[float, ...]], rate: float, pool: dict[tuple[str, str], list[str]]
 ) -> str:
-    typed: list[str] = []
-    place = 0
-    while place < len(word):
-        here, following = word[place], word[place + 1 : place + 2]
-        (hit, what, which), place = draws[place], place + 1
-        if hit >= rate:
-            typed.append(here)
+    output: list[str] = []
+    position = 0
+    while position < len(word):
+        character, next_characters = word[position], word[position + 1 : position + 2]
+        (hit_draw, way_draw, choice_draw), position = draws[position], position + 1
+        if hit_draw >= rate:
+            output.append(character)
             continue
-        same_kind = pool[_script_and_category(here)]
-        others = [each for each in same_kind if each != here]
+        same_kind = pool[_script_and_category(character)]
+        alternatives = [each for each in same_kind if each != character]
         ways: list[tuple[list[str], int]] = []  # what is typed, and how many characters after this one it takes along
-        if following and following[0] != here:
-            ways.append(([following[0], here], 1))
-        if typed or following:
+        if next_characters and next_characters[0] != character:
+            ways.append(([next_characters[0], character], 1))
+        if output or next_characters:
             ways.append(([], 0))
-        ways.append(([here, same_kind[int(which * len(same_kind))]], 0))
-        if others:
-            ways.append(([others[int(which * len(others))]], 0))
+        ways.append(([character, same_kind[int(choice_draw * len(same_kind))]], 0))
+        if alternatives:
+            ways.append(([alternatives[int(choice_draw * len(alternatives))]], 0))
         # not those by which characters would become one, as two halves of flags do or what is beside a virama
-        ways = [way for way in ways if _are_separate_graphemes([*typed[-1:], *way[0], *word[place + way[1] :][:1]])]
-        chosen, taken = ways[int(what * len(ways))] if ways else ([here], 0)
-        typed += chosen
-        place += taken
-    return "".join(typed)
+        ways = [way for way in ways if _are_separate_graphemes([*output[-1:], *way[0], *word[position + way[1] :][:1]])]
+        replacement, num_consumed = ways[int(way_draw * len(ways))] if ways else ([character], 0)
+        output += replacement
+        position += num_consumed
+    return "".join(output)
 
 
 def _are_separate_graphemes(characters: list[str]) -> bool:
@@ -99,6 +101,6 @@ def _draw_uniform_numbers(line: str, seed: int, count: int) -> list[tuple[float,
     key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16, salt=seed.to_bytes(8, "little"))
     stream = hashlib.shake_128(key.digest()).digest(4 * _NUM_DRAWS_PER_CHARACTER * count)
     numbers: Iterator[float] = (
-        int.from_bytes(stream[at : at + 4], "little") / 2**32 for at in range(0, len(stream), 4)
+        int.from_bytes(stream[offset : offset + 4], "little") / 2**32 for offset in range(0, len(stream), 4)
     )
     return list(zip(*[numbers] * _NUM_DRAWS_PER_CHARACTER, strict=True))
