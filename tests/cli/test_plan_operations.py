@@ -116,7 +116,7 @@ CASES: dict[str, tuple[str, Sequence[str], float]] = {
         0.02,
     ),
     "shards": (TEXTS, (*EXPLICIT, "data.shard_rows=40"), 0.01),
-    "depth": (TEXTS, (*EXPLICIT, "model.dropout.depth=0.1"), 0.1),
+    "depth": (TEXTS, (*EXPLICIT, "model.dropout.depth=0.6"), 0.1),
     "narrow": (TEXTS, (*EXPLICIT, "model.embedding_dim=8"), 0.01),
     "convolution": (TEXTS, (*EXPLICIT, "model.mixing=convolution"), 0.02),
     "recurrent": (TEXTS, RECURRENT, 0.05),
