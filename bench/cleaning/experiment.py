@@ -20,6 +20,11 @@ target = "{target}"
 [clean.length]
 min = {min_length}
 
+[clean.mutual_information]
+forward = "{forward}"
+backward = "{backward}"
+min = {information}
+
 [clean.cross_entropy]
 forward = "{forward}"
 backward = "{backward}"
@@ -48,7 +53,10 @@ def noisy(
     share: Annotated[float, typer.Option("--share", metavar="X", help="Noisy pairs over clean ones.")] = 0.5,
     percentile: Annotated[
         float, typer.Option("--percentile", metavar="P", help="Of the dual cross-entropy, after all other rules.")
-    ] = 13.0,
+    ] = 8.0,
+    information: Annotated[
+        float, typer.Option("--information", metavar="X", help="Least mutual information, nats a piece.")
+    ] = 1.0,
     min_length: Annotated[int, typer.Option("--min-length", metavar="N", help="Words of the shorter side.")] = 4,
     pairs: Annotated[int, typer.Option("--pairs", metavar="N", min=10, help="Clean pairs.")] = 29_000,
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Of noise and training, 1 to N.")] = 3,
@@ -60,8 +68,8 @@ def noisy(
     """Cost of noise, and the part that cleaning wins back.
 
     For each seed: a model of the clean pairs, one of the noisy corpus, one of the opposite direction of the same
-    corpus; these two score it for the dual cross-entropy, which has seen no clean pair by itself; and a model of what
-    `tfm clean` leaves.
+    corpus; these two score it for the mutual information and the dual cross-entropy, and have seen no clean pair by
+    itself; and a model of what `tfm clean` leaves.
     """
     from bench.processes import run_tfm
     from bench.report import table_reporter, write_json
@@ -89,8 +97,8 @@ def noisy(
             )
             if name == "cleaned":
                 models = {"forward": seed_folder / "runs" / "noisy", "backward": seed_folder / "runs" / "backward"}
-                options = {"percentile": percentile, "min_length": min_length, "source": "en", "target": "de"}
-                recipe_text += RULES.format(**models, **options)
+                limits = {"information": information, "percentile": percentile, "min_length": min_length}
+                recipe_text += RULES.format(**models, **limits, source="en", target="de")
             (seed_folder / f"{name}.toml").write_text(recipe_text, "utf-8")
             words = [word for each in sets or () for word in ("--set", each)]
             run_tfm("run", f"{name}.toml", *words, folder=seed_folder)
@@ -107,7 +115,8 @@ def noisy(
         [kind, f"{100 * statistics.fmean(each['kept'][kind] for each in results):.1f}"] for kind in ("clean", *NOISES)
     ]
     table_reporter().table("pairs kept", ["kind", "%"], kept_rows)
-    settings = {"share": share, "percentile": percentile, "min_length": min_length, "pairs": pairs, "sets": sets}
+    settings: dict[str, Any] = {"share": share, "information": information, "percentile": percentile}
+    settings |= {"min_length": min_length, "pairs": pairs, "sets": sets}
     write_json(json, "noisy", settings, results)
 
 

@@ -15,6 +15,7 @@ from tfm.pipeline.cleaning.rules.pairs.config import (
     CopiesConfig,
     CrossEntropyConfig,
     MarkupConfig,
+    MutualInformationConfig,
     NumbersConfig,
     PunctuationConfig,
     RatioConfig,
@@ -79,6 +80,7 @@ class CleanConfig(BaseModel):
     duplicates: DuplicatesConfig | None = DuplicatesConfig()
     near_duplicates: NearDuplicatesConfig | None = None
     language: LanguageConfig | None = None
+    mutual_information: MutualInformationConfig | None = None
     cross_entropy: CrossEntropyConfig | None = None
     external: Annotated[tuple[ExternalScorer, ...], BeforeValidator(as_tuple)] = Field(
         (), description="scores by commands of the user's"

@@ -79,8 +79,11 @@ def apply_rules(
             has_failed, result = _apply_keys(rule, work, alive, decisions)
         else:
             if rule.kind == "model_score":
-                scores = score_late(rule, alive | score_dropped_pairs)[:, None]
-                decisions.scores[rule.name] = scores[:, 0]
+                late_scores = score_late(rule, alive)
+                if score_dropped_pairs and not alive.all():  # apart: a pair's score may depend on those beside it
+                    late_scores = np.where(alive, late_scores, score_late(rule, ~alive))
+                decisions.scores[rule.name] = late_scores
+                scores = late_scores[:, None]
             else:
                 scores = np.stack([work.read_scores(name) for name in rule.score_names], 1)
             has_failed, result = _apply_scores(rule, scores, alive)

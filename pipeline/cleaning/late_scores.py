@@ -10,6 +10,7 @@ import numpy as np
 from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.measurement import PairChunk
 from tfm.pipeline.cleaning.rules.pairs.cross_entropy import DualCrossEntropy
+from tfm.pipeline.cleaning.rules.pairs.mutual_information import MutualInformation
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
@@ -17,6 +18,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command_on_pairs
 
+PAIR_SCORERS = {"mutual_information": MutualInformation, "cross_entropy": DualCrossEntropy}
 ROWS_PER_SAVE = 4096
 """Pairs that a model scores between two savings. Blocks begin at multiples of it, so that one that is resumed is the
 same."""
@@ -65,7 +67,7 @@ def score_remaining_pairs(
             if isinstance(rule.config, ExternalScorer):
                 _score_externally(rule.config, blocks, save)
             else:
-                scorer = DualCrossEntropy(rule.config, device)
+                scorer = PAIR_SCORERS[rule.name](rule.config, device)
                 for block_rows, pairs in blocks:
                     save(_spread_scores(block_rows, scorer.score([(source or "", target) for source, target in pairs])))
         work.save_progress()

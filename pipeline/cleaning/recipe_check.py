@@ -4,7 +4,9 @@ from tfm.data.config import DataConfig
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
-TWO_SIDED_RULES = ("ratio", "copies", "numbers", "markup", "punctuation", "cross_entropy")
+MODEL_RULES = ("mutual_information", "cross_entropy")
+"""Rules by a forward and a backward translation model."""
+TWO_SIDED_RULES = ("ratio", "copies", "numbers", "markup", "punctuation", *MODEL_RULES)
 """Rules that compare the two sides, and say nothing of texts without a source."""
 
 
@@ -39,6 +41,6 @@ def check_clean(clean: CleanConfig | None, data: DataConfig, task: str) -> None:
         if clean.overlap is not None and clean.overlap.sides == "both":
             raise ValueError('clean.overlap.sides = "both": these texts have no source')
     if len({corpus.languages for corpus in data.train}) > 1:
-        for name in ("script", "language", "cross_entropy"):
+        for name in ("script", "language", *MODEL_RULES):
             if getattr(clean, name) is not None:
                 raise ValueError(f"clean.{name}: the training corpora have several languages, and it knows one pair")

@@ -28,6 +28,7 @@ from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, PairChunk
 from tfm.pipeline.cleaning.output import CleanTextSummary, ScoreTable, write_clean_text
+from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
 from tfm.pipeline.cleaning.report import (
     CORPUS_COLUMNS,
     TABLE_COLUMNS,
@@ -67,17 +68,17 @@ def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole_corpor
     if config.overlap is not None:
         corpora_by_split |= {name: corpora for name, corpora in splits.corpora_by_split().items() if name != "train"}
     inputs = corpus_inputs(corpora_by_split, online=data.online)
-    if config.cross_entropy is not None:
-        for name in ("forward", "backward"):
-            folder = resolve_model_folder(Path(getattr(config.cross_entropy, name)))
-            inputs[f"{name} model"] = Input.from_artifact(folder, "train")
+    for rule in MODEL_RULES:
+        for name in ("forward", "backward") if (rule_config := getattr(config, rule)) is not None else ():
+            folder = resolve_model_folder(Path(getattr(rule_config, name)))
+            inputs[f"{name} model of {rule}"] = Input.from_artifact(folder, "train")
     inputs |= external_metric_inputs(config.external)
     settings: dict[str, JSON] = {
         name: [text_changing_settings(each) for each in corpora] for name, corpora in corpora_by_split.items()
     }
     # a model is known by its fingerprint, wherever it is
     clean_settings = config.model_dump(
-        mode="json", exclude_none=True, exclude={"cross_entropy": {"forward", "backward"}}
+        mode="json", exclude_none=True, exclude={rule: {"forward", "backward"} for rule in MODEL_RULES}
     )
     values: dict[str, JSON] = {"clean": clean_settings, "rules": RULES_REVISION, "data": settings}
     return Plan(CLEAN_STAGE, out, values, inputs, seed=None)

@@ -177,6 +177,7 @@ DECODING: dict[str, object] = {
 }
 SHOWN: dict[str, str] = {
     "clean": "tests/unit/pipeline/cleaning/test_keys.py",
+    "clean.mutual_information": "tests/unit/pipeline/cleaning/test_mutual_information.py",
     "clean.cross_entropy": "tests/unit/pipeline/cleaning/test_cross_entropy.py",
     "name": "tests/unit/pipeline/recipes/test_recipe.py",
     "seed": "tests/unit/pipeline/training/test_loop.py",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tfm.pipeline.cleaning.config import CleanConfig, ExternalScorer
 from tfm.pipeline.cleaning.limits import Limit
-from tfm.pipeline.cleaning.recipe_check import TWO_SIDED_RULES
+from tfm.pipeline.cleaning.recipe_check import MODEL_RULES, TWO_SIDED_RULES
 from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
 from tfm.pipeline.cleaning.rules.corpora.near_duplicates import choose_lsh_bands_and_rows, make_near_duplicate_hasher
@@ -123,7 +123,7 @@ def _make_text_change(name: str, config: Any) -> TextChange | None:
 
 def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> CleaningRule:
     make_rule = partial(CleaningRule, name, limits=config.limits, compares_sides=name in TWO_SIDED_RULES, config=config)
-    if isinstance(config, ExternalScorer) or name == "cross_entropy":
+    if isinstance(config, ExternalScorer) or name in MODEL_RULES:
         return make_rule(kind="model_score")
     if (change := _make_text_change(name, config)) is not None:
         return make_rule(kind="transform", change=change)

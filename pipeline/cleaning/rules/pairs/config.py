@@ -41,9 +41,22 @@ class PunctuationConfig(MinConfig):
     )
 
 
-class CrossEntropyConfig(MinConfig):
-    """Dual conditional cross-entropy of two translation models (Junczys-Dowmunt 2018)."""
+class TranslationModelsConfig(MinConfig):
+    """A least score by two translation models."""
 
     forward: str = Field(description="a model from source to target: a run, or its model")
     backward: str = Field(description="a model from target to source")
+
+
+class MutualInformationConfig(TranslationModelsConfig):
+    """Pointwise mutual information of the two sides."""
+
+    min: float = Field(
+        0.5, description="nats a piece by which a side is likelier beside its own pair than beside another"
+    )
+
+
+class CrossEntropyConfig(TranslationModelsConfig):
+    """Dual conditional cross-entropy of two translation models (Junczys-Dowmunt 2018)."""
+
     min: Share = Field(0.0, description="exp(-(|A - B| + (A + B) / 2)), A and B in nats a target and a source piece")

@@ -27,31 +27,41 @@ class DualCrossEntropy:
     """
 
     def __init__(self, config: CrossEntropyConfig, device: str) -> None:
-        self.forward = _load_translation_model(config.forward, device)
-        self.backward = _load_translation_model(config.backward, device)
+        self.forward = load_translation_model(config.forward, device, "cross_entropy")
+        self.backward = load_translation_model(config.backward, device, "cross_entropy")
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """(n,) the score of each pair; 0 where a text has no pieces or is longer than a model reads."""
         if not pairs:
             return np.zeros(0)
         sources, targets = map(list, zip(*pairs, strict=True))
-        forward = _cross_entropies(self.forward, sources, targets)
-        backward = _cross_entropies(self.backward, targets, sources)
+        forward = measure_cross_entropies(self.forward, sources, targets)
+        backward = measure_cross_entropies(self.backward, targets, sources)
         with np.errstate(invalid="ignore"):
             scores = np.exp(-(np.abs(forward - backward) + (forward + backward) / 2))
         return np.nan_to_num(scores, nan=0.0)
 
 
-def _load_translation_model(name: str, device: str) -> LoadedModel:
+def load_translation_model(name: str, device: str, rule: str) -> LoadedModel:
+    """Load a translation model of one direction.
+
+    Args:
+        name: a run, or its model.
+        device: on which it computes.
+        rule: that needs it, for messages.
+
+    Raises:
+        DataError: it is no such model.
+    """
     loaded = load_model(resolve_model_folder(Path(name)), device)
     if not TASK_SPECS[loaded.config.task].translates:
-        raise DataError(f"clean.cross_entropy needs translation models, and this is one for {loaded.config.task}",
+        raise DataError(f"clean.{rule} needs translation models, and this is one for {loaded.config.task}",
                         file=name)  # fmt: skip
     loaded.check_has_one_direction()
     return loaded
 
 
-def _cross_entropies(loaded: LoadedModel, sources: Sequence[str], targets: Sequence[str]) -> Floats:
+def measure_cross_entropies(loaded: LoadedModel, sources: Sequence[str], targets: Sequence[str]) -> Floats:
     """(n,) nats a piece of each target, infinite where it has no probability."""
     limit = loaded.model.max_length - 1
     source_ids = loaded.source_tokenizer.encode_batch(sources)

@@ -51,7 +51,9 @@ def test_scores_are_those_of_the_equation_and_the_limits_are_kept(tmp_path: Path
     assert stale_reason(plan_clean(moved, data, tmp_path / "clean", whole_corpora=True)) is None
     swapped = {"forward": str(backward), "backward": str(tmp_path / "moved"), "percentile": 30}
     other = CleanConfig.model_validate(off | {"cross_entropy": swapped})
-    assert "model changed" in str(stale_reason(plan_clean(other, data, tmp_path / "clean", whole_corpora=True)))
+    assert "model of cross_entropy changed" in str(
+        stale_reason(plan_clean(other, data, tmp_path / "clean", whole_corpora=True))
+    )
     least = CleanConfig.model_validate(off | {"cross_entropy": {**swapped, "percentile": None, "min": 0.5}})
     with pytest.raises(DataError, match="no training pair is left; dropped: cross_entropy: 5"):
         clean(least, data, tmp_path / "none", whole_corpora=True, command=["tfm"], reporter=NullReporter())
