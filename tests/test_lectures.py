@@ -53,7 +53,7 @@ def test_figures_are_those_of_the_data(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MEASURED)
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 def test_the_picture_is_drawn_from_the_data(name: str) -> None:
     drawn = render_svg(CLAIMS[name], document(name)["found"])
     kept = (CLAIMS_FOLDER / f"{name}.svg").read_text("utf-8")

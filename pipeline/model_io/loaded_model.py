@@ -26,6 +26,7 @@ from tfm.pipeline.model_io.adapter import merge_adapter
 from tfm.pipeline.model_io.language_selection import needs_languages, tokenizer_for_languages
 from tfm.pipeline.model_io.model_folder import read_guided_alignment
 from tfm.pipeline.model_io.model_weights import (
+    SkipWeightInit,
     check_shapes_match,
     drop_shared_tensors,
     load_weights,
@@ -183,7 +184,8 @@ def build_loaded_model(
     """
     source, target = tokenizers
     shape = image_shape(images)
-    model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size, image=shape)
+    with SkipWeightInit():
+        model = build(config, source_vocab=source.vocab_size, target_vocab=target.vocab_size, image=shape)
     load_weights(model, weights, folder)
     model.to(device=resolve_device(device), dtype=dtype).eval()
     return LoadedModel(model, source, target, config, folder, images)

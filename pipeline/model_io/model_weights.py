@@ -14,6 +14,9 @@ from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.model_io.weight_files import Shapes
 
+WEIGHT_INITIALIZERS = {torch.nn.init.normal_, torch.nn.init.uniform_, Tensor.normal_, Tensor.uniform_}
+"""Functions that all draws of initial weights end in."""
+
 
 def drop_shared_tensors(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights with each shared tensor once, under its first name; safetensors stores no sharing."""
@@ -26,11 +29,16 @@ def drop_shared_tensors(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return tensors
 
 
-class _SkipWeightInit(TorchFunctionMode):
-    """Skip the drawing of weights while the body runs; on the meta device it would load a second of modules."""
+class SkipWeightInit(TorchFunctionMode):
+    """Draw no initial weights while the body runs: for a network that is filled from a file, or that has no memory.
+
+    To draw those of a large model takes half a second, and to begin to on the meta device loads a second of modules.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return kwargs["tensor"] if func is torch.nn.init.normal_ else func(*args, **(kwargs or {}))
+        if func in WEIGHT_INITIALIZERS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
 
 
 def model_weight_shapes(
@@ -72,7 +80,7 @@ def _build_on_meta(
     config: ModelConfig, source_vocab: int, target_vocab: int, image: ImageShape | None
 ) -> torch.nn.Module:
     try:
-        with torch.device("meta"), _SkipWeightInit():
+        with torch.device("meta"), SkipWeightInit():
             return build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
     except RuntimeError as error:  # numbers beyond what a tensor's size may be
         raise ValueError(str(error)) from error

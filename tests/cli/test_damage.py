@@ -80,7 +80,7 @@ def refused(result: Result, artifact: str, name: str) -> None:
     assert name in result.err
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "artifact", [pytest.param(each, marks=pytest.mark.slow if each == "dataset" else ()) for each in READERS]
 )

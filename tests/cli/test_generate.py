@@ -80,6 +80,7 @@ def test_each_prompt_is_gone_on_with(models: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("name", ["lines", "running"])
+@pytest.mark.few(1)
 def test_many_prompts_are_answered_as_each_alone(models: dict[str, Path], name: str, tmp_path: Path) -> None:
     prompts = ["the owl", "the bee", "", "the owl is", "the bee"]
     words = ("generate", models[name], "--device", "cpu", "--max-tokens", "6", "--jsonl")

@@ -42,7 +42,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize("command", ["tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run",
                                      "compare", "attend", "embed", "export", "import", "inspect", "recipe", "search",
                                      "judge", EVIL])  # fmt: skip
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 def test_words_that_are_none_of_a_command(command: str, typed: Type, tmp_path: Path) -> None:
     rest = ([EVIL], [tmp_path / EVIL, EVIL], [f"--{EVIL}"], [f"--set={EVIL}={EVIL}", EVIL], ["--out", EVIL, EVIL, EVIL],
             ["--device", EVIL, EVIL])  # fmt: skip

@@ -157,7 +157,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             folder.chmod(0o700)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("make", PLACES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("name", ["tokenize", "preprocess", "translate", "evaluate"])
 @pytest.mark.usefixtures("no_work")

@@ -39,7 +39,7 @@ def loaded_by(*words: str | Path, stdin: str = "") -> tuple[list[str], list[str]
     return lines, json.loads(modules)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["text", "file", "pipe"])
 def test_a_few_lines_load_no_torch(stages: Stages, tmp_path: Path, how: str) -> None:
     text = "".join(f"{line}\n" for line in LINES)

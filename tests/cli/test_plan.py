@@ -49,6 +49,7 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("more", [(), ("--set", "training.batch_tokens=64")], ids=["dataset", "training.batch_tokens"])
+@pytest.mark.few(1)
 def test_updates_rows_and_parameters_are_those_of_the_training(corpora: Path, more: tuple[str, ...]) -> None:
     sets = ("--set", "training.max_epochs=2", "--set", "training.max_steps=none", *more)
     for stage in ("tokenize", "preprocess", "train"):

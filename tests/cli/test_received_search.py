@@ -63,6 +63,7 @@ QUICK_ONES = {("0000-x", ()), ("0000/model", ())}
         for words in ((), ("--final",))
     ],
 )
+@pytest.mark.few(1)
 def test_a_link_among_trials_reaches_nothing(here: Path, outside: Path, name: str, words: tuple[str, ...]) -> None:
     place = here / "runs/some/trials" / name
     if os.path.lexists(place):

@@ -39,6 +39,7 @@ def contents(folder: Path) -> Mapping[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.few(1)
 def test_recipes_that_differ_in_their_seed_share_tokenizer_and_dataset(
     kind: str, corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def scores(name: str) -> dict[str, Any]:
     [(CLASSES, "kind", "tool\n"), (TAGS, "tags", "DET NOUN VERB ADJ\n")],
     ids=["classification", "tagging"],
 )
+@pytest.mark.few(1)
 def test_labels_are_learned_given_and_scored(settings: tuple[str, ...], target: str, line: str) -> None:
     done = run("labels", settings, target=target)
     assert done.code == 0, done.err
@@ -175,6 +176,7 @@ NAMES = ("Good", "good", "ﬁne", "²", "Плохо", "плохо", "جيد", "�
 
 
 @pytest.mark.parametrize(("settings", "per_line"), [(CLASSES, 1), (TAGS, 2)], ids=["classification", "tagging"])
+@pytest.mark.few(1)
 def test_labels_are_names_in_any_script_and_case_however_rare(settings: tuple[str, ...], per_line: int) -> None:
     def row(source: str, target: str) -> str:
         return "\t".join(" ".join([text] * per_line) for text in (source, target)) + "\n"

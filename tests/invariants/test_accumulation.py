@@ -77,6 +77,7 @@ def of_large_batches(dataset: Path) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("size", [5, 1])
+@pytest.mark.few(1)
 def test_accumulated_batches_equal_one_large_batch(
     dataset: Path, of_large_batches: dict[str, Tensor], size: int
 ) -> None:

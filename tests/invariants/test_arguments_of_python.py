@@ -148,7 +148,7 @@ ABLE = [
 ]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("task", "method"), ABLE)
 def test_methods_answer_or_refuse(task: str, method: str) -> None:
     check(task, method, 40)

@@ -252,7 +252,7 @@ def plain_greedy(model, source, config):
             ids += (token,)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("beam", [*(pytest.param(beam, marks=pytest.mark.slow) for beam in (1, 2)), 5])
 def test_a_hypothesis_does_not_depend_on_its_batch(model, beam):
     sources = draw_sources(12)
@@ -277,7 +277,7 @@ def test_the_cache_changes_nothing(seed, beam):
     assert_same(decode(model, sources, config), decode(Uncached(model), sources, config))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_beam_1_is_greedy(model):
     sources = draw_sources(16, seed=2)
     config = DecodingConfig(beam=1)
@@ -590,7 +590,7 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_of_all_that_may_be(seed, lon
     assert [each.score for each in kept] == pytest.approx(sorted(scores.values(), reverse=True), abs=1e-9)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", [{"beam": 1}, {"beam": 3, "n_best": 3}, {"strategy": "sample", "n_best": 2}])
 @pytest.mark.parametrize("make", [transformer, decoder_only, recurrent])
 def test_an_ensemble_of_a_model_with_itself_is_the_model(make, how):

@@ -101,7 +101,7 @@ def gradients(model: Model, data: Dataset, layout: str, device: str) -> tuple[fl
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.few(24)
+@pytest.mark.few(10)
 def test_the_loss_and_its_gradient_are_those_of_float64(
     variant: str, dtype: torch.dtype, layout: str, device: str, data: Dataset
 ) -> None:
@@ -118,6 +118,7 @@ def test_the_loss_and_its_gradient_are_those_of_float64(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("variant", ["plain", "additive"])
+@pytest.mark.few(2)
 def test_the_way_of_a_gpu_rounds_like_plain_torch(variant: str, dtype: torch.dtype, data: Dataset) -> None:
     """The products, attention and loss that a GPU takes, computed without one."""
     exact_loss, exact = gradients(network(variant).double(), data, "padded", "cpu")
@@ -172,7 +173,7 @@ def test_a_search_finds_the_same(variant: str, beam: int, device: str, data: Dat
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_resumed_training_ends_with_the_same_bits(
     precision: str, layout: str, device: str, dataset: Path, tmp_path: Path
 ) -> None:

@@ -145,6 +145,7 @@ def total(of: GradientComputer) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("rates", [{"residual": 0.5, "embedding": 0.3}, {"depth": 0.9}], ids=["dropout", "depth"])
+@pytest.mark.few(1)
 def test_to_the_bit_the_sum_of_shares_that_one_process_computes(rates: dict[str, float], dataset: Path) -> None:
     """With dropout each share has draws of its own; with stochastic depth some leave out what others learn."""
     torch.set_num_threads(1)
@@ -190,6 +191,7 @@ class FailsIn(Translation):
     ],
 )
 @pytest.mark.parametrize("where", ["leader", "helpers"])
+@pytest.mark.few(2)
 def test_what_fails_in_one_of_them_is_raised_here(
     where: str, error: Exception, raised: type[Exception], text: str, dataset: Path
 ) -> None:

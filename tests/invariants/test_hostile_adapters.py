@@ -76,7 +76,7 @@ def test_weights_of_adapters(model: Path, tmp_path: Path, number: int, record_pr
     assert not marker.exists()
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("value", [-1, 0, 10**400, float("nan"), float("inf"), None, [], {}, "x"], ids=range(9))
 @pytest.mark.parametrize("key", ["rank", "alpha"])
 def test_settings_of_adapters(model: Path, key: str, value: object) -> None:

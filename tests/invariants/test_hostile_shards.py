@@ -159,6 +159,7 @@ def test_parts_made_to_harm(
 
 
 @pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.few(3)
 def test_all_parts_of_another_type_or_shape(base: Path, checkpoint: Path, kind: str) -> None:
     whole = contents(checkpoint)
     for group in GROUPS:

@@ -135,7 +135,7 @@ def check(panel: Panel, num: int) -> None:
         assert 0.03 - error <= missed / given
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", BY_FORMULA)
 def test_intervals_by_formula_hold_the_figure(kind: str) -> None:
     check(BY_FORMULA[kind], 1500)
@@ -147,7 +147,7 @@ def test_intervals_by_formula_hold_the_figure_of_many_panels(kind: str) -> None:
     check(BY_FORMULA[kind], 20_000)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", BY_DRAWS)
 def test_intervals_by_draws_hold_the_figure(kind: str) -> None:
     check(BY_DRAWS[kind], 100)

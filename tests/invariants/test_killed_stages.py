@@ -65,7 +65,7 @@ def cases() -> Iterator[Any]:
         yield pytest.param(name, old, how, (1, 1), marks=[mark, pytest.mark.slow], id=f"{case}, every call")
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "old", "how", "calls"), list(cases()))
 def test_whatever_goes_wrong_at_whichever_call(
     name: str,

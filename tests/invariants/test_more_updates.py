@@ -38,6 +38,7 @@ def everything(folder: Path) -> dict[str, bytes]:
         for name in sorted(set(SCHEDULES) - TOTAL_STEPS_SCHEDULES)
     ],
 )
+@pytest.mark.few(1)
 def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dataset: Path, tmp_path: Path) -> None:
     for steps in (10, 15, 20):
         said = Listening()
@@ -54,6 +55,7 @@ def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dat
 
 @pytest.mark.parametrize("name", sorted(TOTAL_STEPS_SCHEDULES))
 @pytest.mark.parametrize("steps", [8, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.few(1)
 def test_a_schedule_with_an_end_is_not_given_another(name: str, steps: int, dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         run(dataset, tmp_path, scheduled(name), reporter=SignalAt(6, signal.SIGTERM))

@@ -129,7 +129,7 @@ def test_validation_does_not_see_the_order_of_lines_nor_their_files(name: str) -
     assert_same(np.sum(alone, 0), expected)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_in_fp32_only_rounding_sees_batches_and_lines(name: str) -> None:
     """-log p of all lines, beside the exact one of the same weights: as near as one line at a time is by plain sums."""
@@ -154,7 +154,7 @@ BY_PROBABILITY = [name for name in CASES if not TASK_SPECS[CASES[name]["task"]].
 
 
 @pytest.mark.parametrize("name", BY_PROBABILITY)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_scores_of_a_test_set_follow_from_its_texts(name: str) -> None:
     loaded, task, split = made(name)
     expected = score_likelihood(loaded, "main", split, 4096, NullReporter()).scores
@@ -247,6 +247,7 @@ def numbers(found: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("name", ["transformer translation", "decoder_only translation", "recurrent translation"])
+@pytest.mark.few(1)
 def test_sampled_texts_do_not_see_other_lines(name: str) -> None:
     loaded = made(name)[0]
     sources = [ids for ids in PIECES.encode_batch(LINES[:20]) if ids]

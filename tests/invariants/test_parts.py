@@ -1,10 +1,12 @@
 """Laws of every part a layer may be made of: who sees whom, the order of words, cached = uncached, batched = alone."""
 
+from contextlib import nullcontext
 from typing import Any, get_args
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.invariants.test_decoding import Uncached, assert_same, draw_sources
 from tests.quick import mostly_slow
@@ -23,7 +25,7 @@ from tfm.model.config import (
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.model_io.model_weights import drop_shared_tensors, model_weight_shapes
+from tfm.pipeline.model_io.model_weights import SkipWeightInit, drop_shared_tensors, model_weight_shapes
 
 V = 30
 RELATIVE = ("rotary", "alibi", "shaw", "transformer_xl")
@@ -119,7 +121,7 @@ def close(found: Tensor, want: Tensor) -> None:
     torch.testing.assert_close(found, want, rtol=0, atol=1e-10)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("architecture", CAUSAL)
 @pytest.mark.parametrize("part", PARTS)
 def test_cached_equals_uncached_through_any_reordering(
@@ -144,7 +146,7 @@ def test_cached_equals_uncached_through_any_reordering(
             close(predict(slice(row, row + 1)), model.log_probs(hidden[-1:]))
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("architecture", mostly_slow(CAUSAL, "transformer"))
 @pytest.mark.parametrize("part", PARTS)
 def test_the_cache_changes_nothing_in_beam_search(part: str, architecture: str) -> None:
@@ -172,7 +174,7 @@ def test_a_sentence_does_not_see_its_batch(part: str) -> None:
 
 @pytest.mark.parametrize("architecture", CAUSAL)
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.few(40)
+@pytest.mark.few(20)
 def test_changing_a_token_changes_nothing_before_it(part: str, architecture: str) -> None:
     model = network(architecture, **PARTS[part])
     (source, sources), (target, targets) = tokens([5], 1), tokens([12], 2)
@@ -275,8 +277,35 @@ def test_with_anything_else_it_does(part: str) -> None:
 
 @pytest.mark.parametrize("architecture", CAUSAL)
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.few(46)
+@pytest.mark.few(20)
 def test_the_shapes_of_a_model_are_those_of_what_is_saved(part: str, architecture: str) -> None:
     config, model = configured(architecture, **PARTS[part]), network(architecture, **PARTS[part])
     found = model_weight_shapes(config, source_vocab=V, target_vocab=V)
     assert found == {name: tuple(weight.shape) for name, weight in drop_shared_tensors(model.state_dict()).items()}
+
+
+class Operations(TorchDispatchMode):
+    """Names of the operations that reach a device while the body runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("architecture", CAUSAL)
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.few(12)
+def test_a_network_to_be_filled_draws_no_weights(part: str, architecture: str) -> None:
+    """The draws of a large model take half a second, and a file overwrites them."""
+    config, used = configured(architecture, **PARTS[part]), {}
+    for name, context in (("drawn", nullcontext()), ("skipped", SkipWeightInit())):
+        with context, Operations() as used[name]:
+            build(config, source_vocab=V, target_vocab=V)
+    drawn, skipped = (used[name].names for name in ("drawn", "skipped"))
+    assert drawn & {"normal_", "uniform_"}
+    assert drawn - skipped <= {"normal_", "uniform_"}
+    assert not skipped & {"normal_", "uniform_"}

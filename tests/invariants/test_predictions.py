@@ -53,7 +53,7 @@ def split_of(task: str, seed: int) -> Split:
     return Split(TokenIdColumn.from_lists(sources), TokenIdColumn.from_lists(targets), np.ones(30), words=words)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("architecture", "name", "more"),
     [

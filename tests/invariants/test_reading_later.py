@@ -135,7 +135,7 @@ def test_the_result_is_the_same(ways: Ways) -> None:
     assert ways.heard["later"].num_lines == list(range(14)), "each update's line is written an update later"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("numbers", "where"),
     [((5, 8), "loss"), ((13, 14), "loss"), ((5,), "gradient"), ((16,), "gradient"), ((28,), "loss")],

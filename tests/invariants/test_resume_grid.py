@@ -42,7 +42,7 @@ def die() -> None:
     raise Killed
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.promise("resume")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_dead_and_resumed_is_the_same(

@@ -169,6 +169,7 @@ def test_the_mean_of_checkpoints_of_parts_is_published(dataset: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("task", TASKS)
+@pytest.mark.few(1)
 def test_layers_computed_again_give_the_same_bits_with_dropout(dataset: Path, tmp_path: Path, task: str) -> None:
     model = TASKS[task].model_copy(update={"dropout": DropoutConfig(residual=0.2, attention=0.1, feed_forward=0.1)})
     settings: dict[str, Any] = {"max_steps": 8, "parallel": "threads", "validation": {"every_steps": 8, "bleu": False}}

@@ -53,7 +53,7 @@ def updates(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[list[torch.Tensor
     return seen
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.promise("training")
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 @pytest.mark.parametrize("where", ["loss", "gradient"])
@@ -139,7 +139,7 @@ def test_what_was_learnt_before_can_be_published_and_gone_on_from(
 # Too large
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.promise("training")
 @pytest.mark.parametrize("error", [OF_A_GPU, OF_A_CPU, OF_A_MAC, OF_ANOTHER, MemoryError()], ids=str)
 def test_a_batch_that_does_not_fit_is_named_and_costs_its_step(
@@ -172,6 +172,7 @@ def test_a_batch_that_does_not_fit_is_named_and_costs_its_step(
         (first_state, "make_optimizer", r"the model and its optimiser do not fit .* smaller"),
     ],
 )
+@pytest.mark.few(1)
 def test_whatever_does_not_fit_is_named(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, said: str
 ) -> None:

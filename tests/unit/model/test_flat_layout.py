@@ -67,7 +67,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.few(25)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("num_rows", [None, 12, 40])
 @pytest.mark.parametrize("way", WAYS)
 def test_flat_equals_padded(num_rows: int | None, way: str) -> None:

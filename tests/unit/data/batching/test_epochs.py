@@ -34,6 +34,7 @@ def rows_of(batches) -> Counter[int]:
 
 
 @pytest.mark.parametrize("shard_rows", [1, 7, 300, 500, 999])
+@pytest.mark.few(2)
 def test_every_row_comes_once_in_every_epoch_and_batches_are_counted_without_making_them(shard_rows):
     epochs = TASK.epochs(make_split(1_000, shard_rows), BUDGET, seed=3)
     orders = []

@@ -15,6 +15,7 @@ from tfm.model.layout import Layout
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("name", "has_biases"), [("transformer", False), ("ALiBi", True)])
+@pytest.mark.few(2)
 def test_operands_of_a_gpu(name: str, has_biases: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the precision of training, but where positions add to the logits; never with cuDNN, which plans each shape."""
     kernel, seen = F.scaled_dot_product_attention, list[tuple[torch.dtype, bool]]()

@@ -112,6 +112,7 @@ def test_every_row_of_the_shorter_sequence_has_its_characters() -> None:
 
 
 @pytest.mark.parametrize("decoder", ["translation", "lstm", "gru, luong"])
+@pytest.mark.few(1)
 def test_cached_decoding_is_teacher_forcing_and_a_batch_changes_nothing(decoder: str) -> None:
     model = network(EVERY[decoder])
     sources, targets = [ids[:-1] for ids in SOURCES], [target[1:] for target in TARGETS]

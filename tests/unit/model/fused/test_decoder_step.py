@@ -79,7 +79,7 @@ def said(model: Any, batch: int, beam: int) -> list[Tensor]:
     return found
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("batch", "beam"), [(32, 5), (47, 3), (133, 1), (5, 5), (5, 1)])
 @pytest.mark.parametrize("changes", KINDS, ids=str)
 def test_it_says_what_the_equations_give(changes: dict[str, Any], batch: int, beam: int) -> None:
@@ -100,6 +100,7 @@ def test_models_for_it_say_different_things_of_different_pasts() -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"mixing": "recurrent"}], ids=str)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8])
+@pytest.mark.few(2)
 def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype, changes: dict[str, Any]) -> None:
     """As the equations do, but for the rare rows of which a factor has been rounded to the other side."""
     wide = STACK.model_copy(update={"feed_forward_dim": 5000} | changes)

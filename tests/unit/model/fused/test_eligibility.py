@@ -59,6 +59,7 @@ def test_the_table_of_docs_says_which_code_decodes(
 
 
 @pytest.mark.parametrize("changes", [{}, SSRU], ids=["attention", "ssru"])
+@pytest.mark.few(1)
 def test_a_part_without_a_row_is_left_to_the_plain_modules(changes: dict[str, Any]) -> None:
     """The first module of each class in each part of a model that all loops know, of a class that inherits all."""
     whole, checked = network(**changes), set()

@@ -353,6 +353,7 @@ def decode_by_hand(decoder: Decoder, name: AttentionScore, rows: Tensor, start: 
 
 @pytest.mark.parametrize("score", get_args(AttentionScore))
 @variants
+@pytest.mark.few(36)
 def test_the_model_is_its_papers_equations(variant: dict[str, Any], score: AttentionScore) -> None:
     if variant.get("attention", "none") == "none" and score != "dot":
         return  # it has none
@@ -516,7 +517,7 @@ def test_cached_equals_uncached_through_any_reordering(variant: dict[str, Any]) 
             close(predict(slice(row, row + 1)), model.output(hidden[-1:]).log_softmax(-1))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @variants
 def test_all_gradients_are_those_of_the_equations(variant: dict[str, Any]) -> None:
     model = network(variant, dims=(2, 2), layers=(1, 1)).train()

@@ -61,7 +61,7 @@ class Faults:
 @pytest.mark.parametrize("dead", [False, True])
 @pytest.mark.parametrize("old", ["a folder", "a link", "nothing"])
 @pytest.mark.parametrize("swaps", [True, False])
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_stopped_at_any_call_the_old_is_whole_or_the_new_is(
     folder: Path, monkeypatch: pytest.MonkeyPatch, dead: bool, old: str, swaps: bool
 ) -> None:

@@ -40,6 +40,7 @@ def data(tmp_path: Path) -> DataConfig:
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.few(1)
 def test_the_artifact_is_that_of_one_process(
     data: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:

@@ -211,6 +211,7 @@ def test_overlap_knows_all_references_and_pairs_of_several_languages_both_ways(t
         {"near_duplicates": {}},
     ],
 )
+@pytest.mark.few(2)
 def test_the_same_texts_in_another_direction_are_no_repetition(tmp_path: Path, rule: dict[str, object]) -> None:
     if "near_duplicates" in rule:
         pytest.importorskip("rensa", reason="needs the extra `clean`")

@@ -56,6 +56,7 @@ def test_it_finds_the_hypotheses_of_the_model_with_their_scores(data: st.DataObj
 
 @pytest.mark.parametrize("changes", [{}, {"output_bias": True, "tie": "none"}], ids=["tied", "a bias"])
 @pytest.mark.parametrize(("beam", "n_best"), [(1, 1), (4, 4)])
+@pytest.mark.few(1)
 def test_it_finds_the_hypotheses_that_a_shortlist_lets_through(changes: dict[str, Any], beam: int, n_best: int) -> None:
     loaded = tiny_model(dtype=torch.float64, positions="learned", **changes)
     if changes:

@@ -59,6 +59,7 @@ def agree(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> No
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.few(3)
 def test_only_candidates_come_and_their_probabilities_sum_to_one(name: str, beam: int) -> None:
     loaded = tiny_model(dtype=torch.float64, **MODELS[name])
     shortlist, sources = random_shortlist(loaded), sources_of(loaded)
@@ -76,6 +77,7 @@ def test_only_candidates_come_and_their_probabilities_sum_to_one(name: str, beam
 
 
 @pytest.mark.parametrize("strategy", [{"beam": 1}, {"beam": 3, "n_best": 2}, {"strategy": "sample", "n_best": 2}])
+@pytest.mark.few(1)
 def test_a_sentence_does_not_depend_on_those_beside_it(strategy: dict[str, Any]) -> None:
     loaded = tiny_model(dtype=torch.float64)
     shortlist, sources = random_shortlist(loaded), sources_of(loaded)

@@ -127,7 +127,7 @@ def test_who_breaks_off_leaves_nobody_behind() -> None:
 
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("make", [HashModel, transformer])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_processes_find_the_same(make: Callable[[], HashModel], beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, sources = make(), [*draw_sources(20), []]
     config = DecodingConfig(beam=beam, n_best=beam, batch_sentences=4)

@@ -371,6 +371,7 @@ PROMPTS = ["a dog", "", "the sea", "a dog runs", "a cat", "the sea", "snow", "tw
     ],
     ids=str,
 )
+@pytest.mark.few(4)
 def test_texts_beside_others_are_those_after_a_prompt_alone(which, settings, request, monkeypatch):
     reader = PromptEncoder(request.getfixturevalue(which), continue_past_line_end=False if "beam" in settings else None)
     writer = TextGenerator(reader, DecodingConfig(max_length=8, **settings), NullReporter())

@@ -92,7 +92,7 @@ def test_texts_beside_others_are_those_after_a_prompt_alone() -> None:
 
 @pytest.mark.parametrize("loaded", [LINES, RUNNING], ids=["lines", "running text"])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 def test_texts_are_those_of_torch(settings: dict[str, Any], loaded: LoadedModel) -> None:
     config = DecodingConfig(**{"max_length": 40 if loaded is RUNNING else None} | settings)
     assert supports_numpy_generation(config)

@@ -60,6 +60,7 @@ def is_found(findings: Findings) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.few(2)
 def test_a_panel_with_three_careless_judges(tmp_path: Path, kind: CampaignKind) -> None:
     findings = judged(tmp_path, kind, seed=1)
     assert is_found(findings)

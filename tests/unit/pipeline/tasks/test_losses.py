@@ -117,7 +117,7 @@ def test_an_impossible_target_has_a_finite_loss() -> None:
     assert total.isfinite()
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("criterion", [CrossEntropy(0.1), RDrop(0.1, 2.0)], ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("flat_rows", [None, 12])
 @pytest.mark.parametrize("attention", [0.0, 0.2])

@@ -100,6 +100,7 @@ def test_the_search_leaves_no_trace(normalization: str, dataset: Path, tmp_path:
 
 
 @pytest.mark.parametrize("seed", [1, 18, 61])  # with some of which the first batch of an epoch is a small one
+@pytest.mark.few(1)
 def test_one_batch_of_all_is_enough(seed: int, dataset: Path, tmp_path: Path, memory_for: Any) -> None:
     asked = memory_for(10**9)
     run(dataset, tmp_path, training(batch_tokens="auto", max_steps=2), seed=seed)

@@ -82,6 +82,7 @@ def test_updates_are_torchs_own(name: Optimizer, reference: type[torch.optim.Opt
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.few(1)
 def test_no_optimizer_loads_torchs_compiler(name: Optimizer) -> None:
     """Nothing that it does, from the first to the last: a new process, as another test may have loaded it."""
     program = f"""

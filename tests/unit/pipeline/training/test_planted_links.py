@@ -80,6 +80,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("touch", [write, keep, read, Checkpoints.remove_leftovers, log])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.few(8)
 def test_nothing_outside_is_touched(
     made: Path, tmp_path: Path, outside: Path, touch: Callable[[Checkpoints], None], kind: str
 ) -> None:

@@ -245,6 +245,7 @@ def importances(folder: Path, figure: Callable[[Mapping[str, Any]], float], **se
     ],
     ids=["sum", "product", "both alone say nothing"],
 )
+@pytest.mark.few(1)
 def test_importance_is_the_share_of_variance_that_a_key_explains_by_itself(
     figure: Callable[[Mapping[str, Any]], float], tmp_path: Path
 ) -> None:

@@ -232,7 +232,7 @@ def rows_of(folder: Path, ours: LoadedModel, model: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", [kind for kind, (name, _) in KINDS.items() if "Classification" not in name])
-@pytest.mark.few(9)
+@pytest.mark.few(4)
 def test_what_was_exported_comes_back(kind: str, tmp_path: Path) -> None:
     ours = published(tmp_path / "model", **KINDS[kind][1])
     (folder := tmp_path / "theirs").mkdir()

@@ -85,6 +85,7 @@ def test_ids_and_logits_are_theirs(tmp_path: Path, num_bias: int) -> None:
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @pytest.mark.parametrize("lacks", mostly_slow([False, True], True))
+@pytest.mark.few(1)
 def test_what_came_in_goes_out_and_comes_back(tmp_path: Path, lacks: bool, kind: str, monkeypatch: Any) -> None:
     """As after fine-tuning: transformers has the ids, the logits and the greedy text, and so has what is imported."""
     transformers.utils.logging.disable_progress_bar()

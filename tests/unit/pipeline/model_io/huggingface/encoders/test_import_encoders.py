@@ -71,7 +71,7 @@ def rows_there(ours: LoadedModel, model: Any) -> list[int]:
     return [int((table - each).abs().sum(1).argmin()) for each in ours.model.embedding.table.weight.detach().float()]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (place > 6)) for place, name in enumerate(CLASSES)]
 )
