@@ -40,6 +40,10 @@ def clean(
         Path | None, typer.Option("--source", metavar="FILE", help="Sources, repeated as often as it takes.")
     ] = None,
     target: Annotated[Path | None, typer.Option("--target", metavar="FILE", help="Their translations.")] = None,
+    forward: Annotated[
+        Path | None, typer.Option("--forward", metavar="MODEL", help="For the rules that need two translation models.")
+    ] = None,
+    backward: Annotated[Path | None, typer.Option("--backward", metavar="MODEL", help="The opposite way.")] = None,
     opusfilter: Annotated[
         Path | None, typer.Option("--opusfilter", metavar="PYTHON", help="The Python that has OpusFilter.")
     ] = None,
@@ -79,7 +83,10 @@ def clean(
         if opusfilter is not None:
             contestants.append(Contestant("OpusFilter", theirs))
         summaries = contest(f"{pairs:,} pairs", contestants, rounds=rounds, unit="pairs/s")
-        request = {"pairs": rule_pairs, "rounds": rounds} | {
+        models = (
+            {"forward": str(forward.resolve()), "backward": str(backward.resolve())} if forward and backward else {}
+        )
+        request = {"pairs": rule_pairs, "rounds": rounds, "models": models} | {
             side: str(folder / f"big.{side}") for side in ("source", "target")
         }
         rates = run_module("bench.cleaning.rule_rates", request).answer()
