@@ -20,7 +20,7 @@ class PlannedTraining:
         recipe: its file.
         planned_seconds: from the start to the end of the command.
         seconds: the same, measured.
-        planned_bytes: the most memory that is resident.
+        planned_bytes: the most memory that is resident, of all its processes.
         peak: the same, measured.
         planned_updates: the number of updates.
         updates: the same, counted.
@@ -60,13 +60,20 @@ def plan(
 
 def plan_and_train(recipe: Path, words: Sequence[str]) -> PlannedTraining:
     """Plan a training, and do it."""
-    from bench.processes import run_tfm
+    from bench.processes import TFM, run, run_tfm
+    from tfm.pipeline.runtime.process_memory import TreeMemoryWatch
 
     for stage in ("tokenize", "preprocess"):
         run_tfm(stage, "--recipe", recipe)
     planned = jsons.loads(run_tfm("plan", recipe, "--json", *words).out)
     with TemporaryDirectory() as folder:
-        process = run_tfm("train", "--recipe", recipe, *words, "--out", folder)
+        watches: list[TreeMemoryWatch] = []
+
+        def watch(process_id: int) -> None:
+            watches.append(TreeMemoryWatch(process_id))
+            watches[0].start()
+
+        process = run([*TFM, "train", "--recipe", recipe, *words, "--out", folder], on_start=watch)
         lines = (Path(folder) / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     steps = [each["step"] for each in map(jsons.loads, lines) if "step" in each]
     return PlannedTraining(
@@ -74,7 +81,7 @@ def plan_and_train(recipe: Path, words: Sequence[str]) -> PlannedTraining:
         planned["total_seconds"],
         process.seconds,
         planned["total_memory"],
-        process.peak,
+        max(process.peak, watches[0].stop()),
         planned["corpus"]["updates"],
         max(steps),
     )

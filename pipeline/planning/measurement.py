@@ -14,6 +14,7 @@ from typing import Any
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.process_memory import TreeMemoryWatch
 
 FIRST_UPDATES = 4
 """Updates of the first training, which says how many the second can have."""
@@ -156,6 +157,8 @@ def _train(
     start = time.monotonic()
     with (out.parent / f"{out.name}.txt").open("w+", encoding="utf-8", errors="replace") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        watch = TreeMemoryWatch(process.pid)  # the processes that share an update, too: `usage` has the largest alone
+        watch.start()
         times: list[float] = []
         usage = None
         while usage is None:
@@ -166,6 +169,7 @@ def _train(
             if usage is None:
                 time.sleep(POLL_SECONDS)
         seconds = time.monotonic() - start
+        tree_peak = watch.stop()
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         if process.returncode:
@@ -173,7 +177,7 @@ def _train(
             raise RecipeError(f"{recipe}: its first updates fail, so nothing was measured:\n{problem}")
     lines = (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
     events = [json.loads(line)["event"] for line in lines]
-    resident = usage.ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
+    resident = max(usage.ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0), float(tree_peak))
     figures = open_artifact(out / "model", "train").figures
     return seconds, peak_and_limit(figures, resident), list(zip(times, events, strict=True))
 
