@@ -281,7 +281,7 @@ def test_splits_of_a_hugging_face_dataset_that_are_not_used_are_named(tmp_path):
     ("name", "keys", "instead"),
     [
         ("a.txt", {}, 'source = "PATH", target = "OTHER"'),
-        ("a.tsv.gz", {}, 'format = "tsv", path = "PATH", source = 0, target = 1'),
+        ("a.tsv.gz", {}, 'format = "tsv", path = "PATH", source = "A dog runs.", target = "Ein Hund rennt."'),
         ("a.jsonl", {"source": "en", "target": "de"}, 'format = "jsonl", path = "PATH", source = "en", target = "de"'),
         ("a.txt", {"source": None}, 'source = "none", target = "PATH"'),
     ],
