@@ -74,7 +74,7 @@ def open_lines(path: Path) -> Iterator[str]:
 def _decoded_line_blocks(path: Path) -> Iterator[list[str]]:
     first_line = 1
     for block in line_blocks(path):
-        text = _decode_block(path, first_line, block)
+        text = decode_block(path, first_line, block)
         lines = text.removesuffix("\n").split("\n")
         if first_line == 1:
             lines[0] = lines[0].removeprefix("\ufeff")
@@ -88,7 +88,7 @@ def count_lines(path: Path) -> int:
     """Read a file through and count its lines; raises what `open_lines` would."""
     lines = 0
     for block in line_blocks(path):
-        _decode_block(path, lines + 1, block)
+        decode_block(path, lines + 1, block)
         lines += block.count(b"\n") + (not block.endswith(b"\n"))
     return lines
 
@@ -116,7 +116,7 @@ def stream_lines(stream: LineStream, name: str) -> Iterator[str]:
     for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
         if len(raw) > MAX_LINE_BYTES:
             raise _length_error(name, number)
-        line = _decode_block(name, number, raw)
+        line = decode_block(name, number, raw)
         yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
 
 
@@ -189,7 +189,8 @@ def _length_error(path: Path | str, line: int) -> DataError:
     return DataError(f"is longer than {MAX_LINE_BYTES:,} bytes; is it text?", file=path, line=line)
 
 
-def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
+def decode_block(path: Path | str, first_line: int, block: bytes) -> str:
+    """The text of whole lines, the first of which has a number; raises DataError naming line and byte if it is none."""
     if first_line == 1 and block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise ExportableFileError("is UTF-32; convert it to UTF-8", file=path)
     if first_line == 1 and _is_utf16(block):

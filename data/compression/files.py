@@ -1,9 +1,10 @@
 """Files as they are compressed: gzip, bzip2, xz, zstandard, and zip archives of one file; read without unpacking them.
 
-Which it is, the ending of the name says or else the first bytes, which no text in UTF-8 begins with.
+Which it is, the first bytes say, which no text in UTF-8 begins with, or else the ending of the name.
 """
 
 import bz2
+import codecs
 import gzip
 import lzma
 import re
@@ -17,11 +18,14 @@ from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
 from typing import cast
 
-from tfm.data.compression.streams import ShortReadStream, XzStream
+from tfm.data.compression.streams import DecompressedStream, ShortReadStream, make_xz_decoder
 from tfm.data.errors import DataError, ExportableFileError, format_names
 from tfm.data.safe_files import GIT_LFS_BEGIN, GIT_LFS_PROBLEM
 
 ZIP_ENCRYPTED_FLAG = 0x1
+MAX_HEAD_BYTES = 64
+"""First bytes of a file by which its kind is told."""
+MAX_CHARACTER_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,14 @@ def _open_zstd(compressed: BufferedReader, path: Path) -> BufferedIOBase:
     return BufferedReader(cast(RawIOBase, pa.CompressedInputStream(compressed, "zstd")))
 
 
+def _open_bzip2(compressed: BufferedReader, _: Path) -> BufferedIOBase:
+    return BufferedReader(DecompressedStream(compressed, bz2.BZ2Decompressor))
+
+
+def _open_xz(compressed: BufferedReader, _: Path) -> BufferedIOBase:
+    return BufferedReader(DecompressedStream(compressed, make_xz_decoder))
+
+
 DOCUMENTS_BY_MEMBER = {
     "xl/workbook.xml": "is an Excel workbook: save the sheet as CSV UTF-8, and give that",
     "word/document.xml": "is a Word document: save it as plain text in UTF-8, and give that",
@@ -59,7 +71,7 @@ def _open_zip(compressed: BufferedReader, path: Path) -> BufferedIOBase:
 
 
 def _open_single_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
-    members = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
+    members = [each for each in archive.infolist() if not each.is_dir() and not _is_of_file_manager(each.filename)]
     if len(members) != 1:
         for name, problem in DOCUMENTS_BY_MEMBER.items():
             if any(each.filename == name for each in members):
@@ -76,10 +88,15 @@ def _open_single_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
     return cast(BufferedIOBase, archive.open(member))
 
 
+def _is_of_file_manager(name: str) -> bool:
+    """Whether a file of an archive is one that programs hide, such as macOS' .DS_Store and those in __MACOSX."""
+    return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
+
+
 COMPRESSIONS: Mapping[str, Compression] = {
     ".gz": Compression("gzip file", rb"\x1f\x8b", lambda packed, _: gzip.GzipFile(fileobj=packed)),
-    ".bz2": Compression("bzip2 file", rb"BZh[1-9](1AY&SY|\x17rE8P)", lambda packed, _: bz2.BZ2File(packed)),
-    ".xz": Compression("xz file", rb"\xfd7zXZ\0", lambda packed, _: BufferedReader(XzStream(packed))),
+    ".bz2": Compression("bzip2 file", rb"BZh[1-9](1AY&SY|\x17rE8P)", _open_bzip2),
+    ".xz": Compression("xz file", rb"\xfd7zXZ\0", _open_xz),
     ".zst": Compression("zstandard file", rb"\x28\xb5\x2f\xfd", _open_zstd),
     ".zip": Compression("zip archive", rb"PK\x03\x04", _open_zip),
 }
@@ -102,21 +119,46 @@ def decompress(compressed: BufferedReader, path: Path) -> Iterator[BufferedIOBas
         path: its name, for its ending and for messages.
 
     Raises:
-        DataError: it is damaged, a zip archive of several files, or a pointer of Git LFS.
+        DataError: it is damaged, a zip archive of several files, compressed twice, or a pointer of Git LFS.
     """
-    kind, head = COMPRESSIONS.get(path.suffix), compressed.peek(len(GIT_LFS_BEGIN))
+    head = compressed.peek(MAX_HEAD_BYTES)
     if head.startswith(GIT_LFS_BEGIN):
         raise ExportableFileError(GIT_LFS_PROBLEM, file=path)
-    if kind is None:
-        kind = next((each for each in COMPRESSIONS.values() if re.match(each.magic, head)), None)
+    kind = _find_compression(head) or COMPRESSIONS.get(path.suffix)
     if kind is None:
         yield compressed
         return
+    if path.suffix in COMPRESSIONS and _is_text(head):
+        problem = f"is text, not a {COMPRESSIONS[path.suffix].name}: remove {path.suffix} from its name"
+        raise ExportableFileError(problem, file=path)
     try:
-        yield kind.open(compressed, path)
+        unpacked = kind.open(compressed, path)
+        if (inner := _find_compression(cast(BufferedReader, unpacked).peek(MAX_HEAD_BYTES))) is not None:
+            raise ExportableFileError(f"is a {kind.name} that holds a {inner.name}: unpack it once", file=path)
+        yield unpacked
     except DECOMPRESSION_ERRORS as error:
-        raise DataError(f"not a complete {kind.name}: {error!s:.200}", file=path) from None
+        raise DataError(_damage_problem(kind, head, error), file=path) from None
     except OSError as error:
         if error.errno is not None:
             raise
-        raise DataError(f"not a complete {kind.name}: {error!s:.200}", file=path) from None
+        raise DataError(_damage_problem(kind, head, error), file=path) from None
+
+
+def _find_compression(head: bytes) -> Compression | None:
+    """The kind of compressed file that begins so; None if none does."""
+    return next((each for each in COMPRESSIONS.values() if re.match(each.magic, head)), None)
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether a file begins with text in UTF-8: printable characters, tabs and line breaks."""
+    start = head[:MAX_HEAD_BYTES].removeprefix(codecs.BOM_UTF8)
+    text = start.decode("utf-8", "ignore")
+    return 0 < len(start) < len(text.encode()) + MAX_CHARACTER_BYTES and "".join(text.split()).isprintable()
+
+
+def _damage_problem(kind: Compression, head: bytes, error: Exception) -> str:
+    """The reason why a file of some kind, which begins with `head`, cannot be read to its end."""
+    if str(error).startswith("Not a gzipped file") and re.match(kind.magic, head):
+        remedy = "if they are no text, unpack it by gunzip, which leaves them out"
+        return f"other bytes follow the end of a {kind.name}: {remedy}"
+    return f"not a complete {kind.name}: {error!s:.200}"

@@ -1,8 +1,10 @@
-"""Streams of bytes that read what somebody sent in bounded memory: xz files, and archives."""
+"""Streams of bytes that read what somebody sent in bounded memory: bzip2 and xz files, and archives."""
 
+import bz2
 import lzma
+from collections.abc import Callable
 from io import BufferedReader, RawIOBase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -14,12 +16,24 @@ MAX_READ_BYTES = 2**22
 READ_BLOCK_BYTES = 2**16
 
 
-class XzStream(RawIOBase):
-    """The bytes of one or several xz streams, in bounded memory (`lzma.LZMAFile` takes as much as a file asks for)."""
+Decoder = TypeVar("Decoder", bz2.BZ2Decompressor, lzma.LZMADecompressor)
 
-    def __init__(self, packed: BufferedReader):
+
+class DecompressedStream(RawIOBase, Generic[Decoder]):
+    """The bytes of one or several compressed streams that stand in a file one behind the other.
+
+    Streams of Python's own leave out what follows a stream of bzip2 and is none, so that a damaged file is shorter.
+    """
+
+    def __init__(self, packed: BufferedReader, make_decoder: Callable[[], Decoder]):
+        """
+        Args:
+            packed: the file.
+            make_decoder: makes the decoder of a stream.
+        """
         self._packed = packed
-        self._decoder: lzma.LZMADecompressor | None = None
+        self._make_decoder: Callable[[], Decoder] = make_decoder
+        self._decoder: Decoder | None = None
         self._unread = b""
         self._has_stream = False
 
@@ -38,10 +52,10 @@ class XzStream(RawIOBase):
                     if not packed_block:
                         return 0
                     if not self._has_stream:
-                        raise lzma.LZMAError("it begins with zeros, not with a stream")
+                        raise EOFError("it begins with zeros, not with a stream")
                     self._decoder = None
                     continue
-                self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
+                self._decoder = self._make_decoder()
                 self._unread = (
                     packed_block.lstrip(b"\0") if self._has_stream else packed_block
                 )  # only between streams and at the end
@@ -55,6 +69,11 @@ class XzStream(RawIOBase):
             if unpacked := self._decoder.decompress(block, len(view)):
                 view[: len(unpacked)] = unpacked
                 return len(unpacked)
+
+
+def make_xz_decoder() -> lzma.LZMADecompressor:
+    """Make a decoder in bounded memory (`lzma.LZMAFile` takes as much as a file asks for)."""
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
 
 
 class ShortReadStream(RawIOBase):

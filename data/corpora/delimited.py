@@ -117,7 +117,8 @@ def _read_columns(
     data_rows = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
     if len(names) > 1:
         data_rows = _drop_repeated_headers(path, data_rows, names)
-    same_width = _check_row_widths(path, data_rows, len(names), remedy)
+    cell_numbers = column_indices if corpus.format == "tsv" else ()
+    same_width = _check_row_widths(path, data_rows, len(names), remedy, cell_numbers)
     yield from _select_cells(path, same_width, column_indices, corpus)
 
 
@@ -165,15 +166,34 @@ def _drop_repeated_headers(
 
 
 def _check_row_widths(
-    path: Path, rows: Iterable[tuple[int, list[str]]], num_cells: int, remedy: str
+    path: Path, rows: Iterable[tuple[int, list[str]]], num_cells: int, remedy: str, tsv_columns: Sequence[int]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows, each of which must have so many cells; 0: as many as the first of them."""
+    """The rows, each of which must have so many cells; 0: as many as the first of them.
+
+    tsv_columns: the columns that are read, if programs that cut columns between tabs can write them.
+    """
     for line, row in rows:
         num_cells = num_cells or len(row)
         if len(row) != num_cells:
+            if tsv_columns and len(row) < num_cells:
+                remedy = _short_row_advice(len(row), num_cells, tsv_columns)
             problem = f"has {format_count(len(row), 'column')}, but the first row has {num_cells}: {remedy}"
             raise DataError(problem, file=path, line=line)
         yield line, row
+
+
+def _short_row_advice(num_cells: int, num_columns: int, columns: Sequence[int]) -> str:
+    """The remedy for a row of a TSV file that ends before the last column.
+
+    Args:
+        num_cells: of the row.
+        num_columns: of the first row.
+        columns: those that are read, from 0.
+    """
+    if max(columns) < num_cells:
+        fields = ",".join(str(column + 1) for column in sorted({*columns}))
+        return f"if only cells at its end are missing, keep the columns that are read, as by cut -f {fields} FILE"
+    return f"if such rows are none of the table, leave them out, as by awk -F'\\t' 'NF == {num_columns}' FILE"
 
 
 def _select_cells(

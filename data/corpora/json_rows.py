@@ -12,6 +12,7 @@ from typing import Any
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names, join_cells
+from tfm.data.corpora.tables.json_syntax import syntax_remedy
 from tfm.data.corpora.tables.structures import (
     UNDECIDED_REMARK,
     array_item_problem,
@@ -23,7 +24,7 @@ from tfm.data.corpora.tables.structures import (
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, ExportableFileError, format_names
 from tfm.data.formats.class_labels import FLOATS_REMEDY, ClassNames, class_name, holds_text, unused_names_problem
-from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
+from tfm.data.lines import MAX_LINE_BYTES, decode_block, join_lines, open_lines, open_maybe_compressed
 
 READ_BLOCK_CHARACTERS = 1 << 20
 _SEPARATORS_PATTERN = re.compile(r"[\s,]*")
@@ -128,12 +129,8 @@ def _line_items(path: Path) -> Iterator[tuple[int, object]]:
             except (ValueError, RecursionError) as error:
                 if number == 1 and (problem := whole_document_problem(path)) is not None:
                     raise ExportableFileError(problem, file=path) from None
-                remedy = ""
-                if number == 1 and isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip()):
-                    remedy = "; if objects go over several lines, put each on one, as by jq -c . FILE"
-                if line.rstrip().endswith("},"):
-                    remedy = "; a comma ends the line: cut those, as by sed 's/,[[:space:]]*$//' FILE"
-                raise DataError(f"not JSON: {error}{remedy}", file=path, line=number) from None
+                problem = f"not JSON: {error}{syntax_remedy(line, error, is_first=number == 1)}"
+                raise DataError(problem, file=path, line=number) from None
             yield number, row
 
 
@@ -151,6 +148,8 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
             try:
                 text = text[position:] + decode(block, is_whole)
             except UnicodeDecodeError as error:
+                if not is_inside:
+                    decode_block(path, 1, block)
                 raise DataError(f"not UTF-8 ({error.reason}); convert it to UTF-8", file=path) from None
             is_first_block = not is_inside
             position, is_inside = (0 if is_inside else begin + 1), True
@@ -165,7 +164,8 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
                         problem = f"item {number} is longer than {MAX_LINE_BYTES:,} characters, or not JSON: {error}"
                         raise DataError(problem, file=path) from None
                     if is_whole or isinstance(error, RecursionError):
-                        raise DataError(f"item {number} is not JSON: {error}", file=path) from None
+                        remedy = syntax_remedy(text[position:].partition("\n")[0], error, is_first=False)
+                        raise DataError(f"item {number} is not JSON: {error}{remedy}", file=path) from None
                     break
                 yield item
                 number += 1
@@ -183,7 +183,8 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
             return
         while rest:
             if rest.strip():
-                raise DataError("the array has an end, and more follows: make it one array", file=path)
+                remedy = "put each object on a line, as by jq -c '.[]' FILE, if they are arrays"
+                raise DataError(f"the array has an end, and more follows: {remedy}", file=path)
             rest = stream.read(READ_BLOCK_CHARACTERS)
 
 

@@ -29,7 +29,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.corpus_keys.table_keys import split_columns
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
-from tfm.data.formats.hub.hub_folder import DataFiles
+from tfm.data.formats.hub.hub_folder import NON_DATA_FILES, ConfigurationError, DataFiles
 
 
 @dataclass(frozen=True)
@@ -251,6 +251,8 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             raise DataError(f"{error}{_training_file_hint(config)}") from error
         if _only_training_pair_name(config, files) is not None:
             return ()
+        if isinstance(error, ConfigurationError):
+            raise
         hint = found_files_hint(Path(config.path), files, config.source, config.target)
         hint = hint or class_folders_hint(Path(config.path)) or transcripts_hint(Path(config.path))
         hint = hint or _training_file_hint(config)
@@ -269,7 +271,8 @@ def _hub_splits_hint(path: str, splits: Sequence[str]) -> str:
 
 def _training_file_hint(config: DataConfig) -> str:
     """Name the only file of a folder, or the first for training, and the corpus that it is; empty if there is none."""
-    paths = [path for path in sorted(Path(str(config.path)).iterdir()) if path.is_file() and path.suffix != ".md"]
+    files = [path for path in sorted(Path(str(config.path)).iterdir()) if path.is_file()]
+    paths = [path for path in files if path.suffix not in (".md", ".py") and path.name not in NON_DATA_FILES]
     candidates = [path for path in paths if training_name_rank(path.name) == 0] or paths[: int(len(paths) == 1)]
     if not candidates:
         return ""

@@ -179,7 +179,13 @@ def _merges_without(model: Mapping[str, Any], control: Collection[str | None]) -
     """The merges of a model but those that make a control token, as they do if texts with such were learned from, or
     that go on from one."""
     prefix = model.get("continuing_subword_prefix") or ""
+    if not isinstance(model["merges"], list):
+        raise ValueError("its merges are no list")
     merges = [each.split(" ") if isinstance(each, str) else each for each in model["merges"]]
+    faulty = [number for number, each in enumerate(merges) if len(each) != 2 or not all(each)]
+    if faulty:
+        problem = f"its merge {faulty[0] + 1} ({model['merges'][faulty[0]]!r:.40}) is no pair of pieces"
+        raise ValueError(f"{problem}: save it anew, by the tokenizers or transformers that it is from")
     names = {*control}
     return [each for each in merges if names.isdisjoint((*each, each[0] + each[-1].removeprefix(prefix)))]
 

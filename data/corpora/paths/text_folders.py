@@ -26,6 +26,8 @@ FAIRSEQ_DICTIONARY_PATTERN = re.compile(r"dict\.[\w-]+\.txt")
 TARGET_WORD_PATTERN = re.compile(
     r"(?<![^\W_])(labels?|tags?|targets?|tgt|trg|out|outputs?|summar(?:y|ies)|answers?|refs?)(?![^\W_])"
 )
+TABLE_ENDINGS = frozenset((".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow"))
+"""Endings of files that hold both sides, of which two are no source and target."""
 MAX_FILES_LOOKED_AT = 10_000
 SIDE_NAMES = ("src", "source", "trg", "tgt", "target", "dst")
 """Endings of sides, those of sources first."""
@@ -147,7 +149,7 @@ def _hint_of_two_files(folder: Path) -> str:
     paths = [
         path for path in islice(chain(folder.glob("*"), folder.glob("*/*")), MAX_FILES_LOOKED_AT) if path.is_file()
     ]
-    names = sorted(path.relative_to(folder).as_posix() for path in paths)
+    names = sorted(path.relative_to(folder).as_posix() for path in paths if not TABLE_ENDINGS & {*path.suffixes[-2:]})
     parts = {name: NAME_PART_PATTERN.split(name) for name in names if training_name_rank(name) == 0}
     found = [
         (one, other)

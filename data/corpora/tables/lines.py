@@ -36,16 +36,29 @@ def table_lines(path: Path, delimiters: Sequence[str]) -> Iterator[tuple[int, st
 def _count_leading_comments(path: Path, delimiters: Sequence[str]) -> int:
     """The number of first lines that begin with # and, by no delimiter, have as many cells as the line behind them.
 
-    A header may begin so too (`#source<tab>target`), and so may a text.
+    A header may begin so too (`#source<tab>target`), and so may a text: so one such line alone is no comment, and
+    several are none if a line begins so further down.
     """
     if not next(open_lines(path), "").startswith(COMMENT_MARK):
         return 0
+    lines = open_lines(path)
     comments: list[str] = []
-    for line in islice(open_lines(path), MAX_COMMENT_LINES):
+    for line in islice(lines, MAX_COMMENT_LINES):
         if line.strip() and not line.startswith(COMMENT_MARK):
-            return _num_differing(comments, line, delimiters)
+            number = _num_differing(comments, line, delimiters)
+            has_several = number < len([comment for comment in comments if comment.strip()]) - 1
+            if has_several and not any(below.startswith(COMMENT_MARK) for below in islice(lines, MAX_LINES_SAMPLED)):
+                return _num_comments(comments, line, delimiters)
+            return number
         comments.append(line)
     return 0
+
+
+def _num_comments(comments: Sequence[str], first_row: str, delimiters: Sequence[str]) -> int:
+    """The number of lines above a table without the last one if its cells, which are as many as a row's, are names."""
+    has_cells = any(_num_cells(first_row, mark) == _num_cells(comments[-1], mark) > 1 for mark in delimiters)
+    is_header = has_cells and not comments[-1].startswith(f"{COMMENT_MARK} ")
+    return len(comments) - is_header if any(_num_cells(first_row, mark) > 1 for mark in delimiters) else 0
 
 
 def _num_differing(comments: Sequence[str], first_row: str, delimiters: Sequence[str]) -> int:

@@ -50,13 +50,18 @@ KNOWN_CONFIGURATION_KEYS = {
 }
 
 
+class ConfigurationError(DataError):
+    """Error of a folder with several configurations, of which one has to be named."""
+
+
 @dataclass(frozen=True)
 class DataFiles:
     """The files of one split.
 
     kind: how they are read, one of KINDS. separator: of the columns of csv and tsv, if the card says one; the files are
     then csv with it. class_names: those that the card has of classes that are stored as integers. merged_folders: those
-    with a file of one name each, which no card says to be one set.
+    with a file of one name each, which no card says to be one set. other_configurations: those that the card has beside
+    the default one, which is read.
     """
 
     kind: str
@@ -64,6 +69,7 @@ class DataFiles:
     separator: str = ""
     class_names: ClassNames = field(default_factory=dict)
     merged_folders: tuple[str, ...] = ()
+    other_configurations: tuple[str, ...] = ()
 
 
 def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
@@ -73,7 +79,8 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
         DataError: a name leads out of the folder, or there is nothing that can be read.
     """
     files = _list_visible_files(folder)
-    config = _choose_configuration(folder, configuration)
+    configs = {str(each.get("config_name", "")): each for each in _read_configurations(folder)}
+    config = _choose_configuration(folder, configuration, configs)
     unknown = sorted(set(config) - KNOWN_CONFIGURATION_KEYS)
     if unknown:
         problem = (
@@ -101,8 +108,14 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
     data_files = _data_files_by_split(folder, names_by_split, str(config.get("sep") or config.get("delimiter") or ""))
     name = config.get("config_name", configuration)
     class_names = card_class_names(_read_front_matter(folder, CARD_FILE), None if name is None else str(name))
+    others = tuple(other for other, entry in configs.items() if entry is not config) if configuration is None else ()
     return {
-        split: replace(split_files, class_names=class_names, merged_folders=merged_folders.get(split, ()))
+        split: replace(
+            split_files,
+            class_names=class_names,
+            merged_folders=merged_folders.get(split, ()),
+            other_configurations=others,
+        )
         for split, split_files in data_files.items()
     }
 
@@ -141,9 +154,10 @@ def _list_visible_files(folder: Path) -> list[str]:
     return sorted(paths)
 
 
-def _choose_configuration(folder: Path, config_name: str | None) -> Mapping[str, YamlNode]:
+def _choose_configuration(
+    folder: Path, config_name: str | None, configs: Mapping[str, Mapping[str, YamlNode]]
+) -> Mapping[str, YamlNode]:
     """The card's entry of a configuration, or of the only or default one."""
-    configs = {str(each.get("config_name", "")): each for each in _read_configurations(folder)}
     if config_name is not None:
         if config_name not in configs:
             has = f"; it has {format_names(configs)}" if configs else ""
@@ -154,7 +168,8 @@ def _choose_configuration(folder: Path, config_name: str | None) -> Mapping[str,
     for name, config in configs.items():
         if str(config.get("default")).lower() == "true" or name == "default":
             return config
-    raise DataError(f"has several configurations: write {folder}:NAME, one of {format_names(configs)}", file=folder)
+    problem = f"has several configurations: write {folder}:NAME, one of {format_names(configs)}"
+    raise ConfigurationError(problem, file=folder)
 
 
 def _read_configurations(folder: Path) -> list[Mapping[str, YamlNode]]:

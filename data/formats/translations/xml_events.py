@@ -8,6 +8,7 @@ from xml.parsers import expat
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, open_maybe_compressed
 
+ENCODING_REMEDY = "convert it to UTF-8, as by iconv -f ENCODING -t UTF-8 FILE, and declare that in its first line"
 READ_BLOCK_BYTES = 2**16
 MAX_DEPTH = 100
 MAX_DISTINCT_NAMES = 10_000
@@ -65,9 +66,12 @@ def read_events(path: Path) -> Iterator[Event]:
             try:
                 parser.Parse(block, not block)
             except expat.ExpatError as error:
-                raise DataError(f"not XML: {expat.ErrorString(error.code)}", file=path, line=error.lineno) from None
+                problem = f"not XML: {expat.ErrorString(error.code)}"
+                remedy = f"; {ENCODING_REMEDY}" if "encoding" in problem else ""
+                raise DataError(f"{problem}{remedy}", file=path, line=error.lineno) from None
             except (ValueError, LookupError) as error:
-                raise DataError(str(error), file=path, line=parser.CurrentLineNumber) from None
+                remedy = f"; {ENCODING_REMEDY}" if "encoding" in str(error) else ""
+                raise DataError(f"{error}{remedy}", file=path, line=parser.CurrentLineNumber) from None
             if num_bytes - parser.CurrentByteIndex > MAX_LINE_BYTES:
                 raise DataError(f"has a tag or comment longer than {MAX_LINE_BYTES:,} bytes", file=path)
             if len(names) > MAX_DISTINCT_NAMES:

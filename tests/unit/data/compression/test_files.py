@@ -70,11 +70,48 @@ def test_streams_one_after_another_are_one_file(ending: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("ending", COMPRESSION_ENDINGS)
 def test_what_is_cut_off_or_no_such_file_is_named(ending: str, tmp_path: Path) -> None:
     whole, file = PACK[ending](TEXT), tmp_path / f"text.en{ending}"
-    for damaged in (whole[:-9], whole[: len(whole) // 2], b"plain text\n", _with_a_fault(whole)):
+    for damaged in (whole[:-9], whole[: len(whole) // 2], b"\1 no text\n", _with_a_fault(whole)):
         file.write_bytes(damaged)
         with pytest.raises(DataError, match=rf"text\.en\{ending}: not a complete (\w+ file|zip archive): .") as error:
             count_lines(file)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst"])
+def test_other_bytes_behind_the_end_are_refused(ending: str, tmp_path: Path) -> None:
+    """They may be a second part that was damaged, whose lines would be missing."""
+    file = tmp_path / f"text.en{ending}"
+    file.write_bytes(PACK[ending](TEXT) + b"garbage")
+    with pytest.raises(DataError, match=r"not a complete|other bytes follow the end of a gzip file: .* by gunzip"):
+        count_lines(file)
+
+
+@pytest.mark.parametrize("ending", COMPRESSION_ENDINGS)
+@pytest.mark.parametrize("text", [b"plain text\n", b"\xef\xbb\xbf{\n", "é".encode() * 99, b"a\tb\r\n"])
+def test_text_with_the_name_of_a_compressed_file_is_named(ending: str, text: bytes, tmp_path: Path) -> None:
+    file = tmp_path / f"text.en{ending}"
+    file.write_bytes(text)
+    with pytest.raises(DataError, match=rf"is text, not a \w+ \w+: remove \{ending} from its name"):
+        count_lines(file)
+
+
+@pytest.mark.parametrize("inner", COMPRESSION_ENDINGS)
+@pytest.mark.parametrize("outer", COMPRESSION_ENDINGS)
+def test_what_is_compressed_is_told_by_content_and_twice_is_refused(outer: str, inner: str, tmp_path: Path) -> None:
+    file = tmp_path / f"text.en{outer}"
+    file.write_bytes(PACK[inner](TEXT))
+    assert count_lines(file) == 20_000
+    file.write_bytes(PACK[outer](PACK[inner](TEXT)))
+    with pytest.raises(DataError, match=r"is a \w+ \w+ that holds a \w+ \w+: unpack it once"):
+        count_lines(file)
+
+
+def test_files_that_a_file_manager_adds_to_an_archive_are_none_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a/train.en", "a\n")
+        archive.writestr("a/.DS_Store", "b\n")
+    assert list(open_lines(file)) == ["a"]
 
 
 def test_an_archive_of_several_files_is_refused_by_their_names(tmp_path: Path) -> None:
@@ -187,7 +224,7 @@ def test_every_format_may_be_compressed(kind: str, ending: str, tmp_path: Path) 
     file.write_bytes(PACK[ending](contents[kind]))
     corpus = CorpusConfig.model_validate({"format": kind, "path": str(file)})
     assert content_fingerprints(corpus)[0][1] == file
-    if kind == "parquet" and ending in (".xz", ".zst"):
+    if kind == "parquet" and ending in (".bz2", ".xz", ".zst"):
         with pytest.raises(DataError, match="it is compressed so that it can be read from its beginning alone"):
             list(read_pairs(corpus))
     else:

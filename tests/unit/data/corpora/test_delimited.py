@@ -256,6 +256,28 @@ def test_comments_above_a_table_are_left_out_and_counted(keys: dict[str, Any], t
             read(tmp_path / name, wrong, **keys, **({} if name == "a.tsv" else {"delimiter": mark}))
 
 
+def test_several_comments_with_as_many_cells_as_a_row_are_left_out(tmp_path: Path) -> None:
+    """Two of them cannot both be a header (the Ding dictionary); a text may begin so, and then others do."""
+    head = "# Version :: 1.9 2020-04-06\n# Copyright (c) :: Frank Richter\n"
+    keys = {**BY_NUMBER, "delimiter": " :: "}
+    assert read(tmp_path / "a.csv", f"{head}Aal :: eel\n", **keys) == [("Aal", "eel")]
+    assert "2 lines above the table are left out as comments (#)" in remarks(
+        tmp_path / "a.csv", f"{head}Aal :: eel\n", **keys
+    )
+    tweets = [("# one", "x"), ("# two", "y"), ("three", "x"), ("# four", "y")]
+    assert read(tmp_path / "a.tsv", "".join(f"{text}\t{label}\n" for text, label in tweets), **BY_NUMBER) == tweets
+    headed = "# a\tb\n# c\td\n#text\tlabel\none\tx\n"
+    assert read(tmp_path / "a.tsv", headed, source="#text", target="label") == [("one", "x")]
+
+
+def test_rows_that_end_before_the_last_column_are_answered_with_what_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "a.tsv"
+    with pytest.raises(DataError, match=r"line 2: has 2 columns, .* as by cut -f 1,2 FILE$"):
+        read(file, "Aal {m}\teel\tnoun\t[zool.]\nAase {pl}\tcarrions\n", **BY_NUMBER)
+    with pytest.raises(DataError, match=r"line 2: has 2 columns, .* as by awk -F'\\t' 'NF == 3' FILE$"):
+        read(file, "DATE\t2006\ttwo thousand six\n<eos>\t<eos>\n", source=1, target=2)
+
+
 def test_a_header_or_text_that_begins_with_a_number_sign_is_no_comment(tmp_path: Path) -> None:
     assert read(tmp_path / "a.tsv", "#text\tlabel\na\tx\n", source="#text", target="label") == [("a", "x")]
     assert read(tmp_path / "a.tsv", "#tag\tx\nb\ty\n", **BY_NUMBER) == [("#tag", "x"), ("b", "y")]

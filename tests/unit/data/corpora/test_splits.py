@@ -1,3 +1,5 @@
+import gzip
+
 import datasets
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ OTHER = CorpusConfig(source="b.en", target="b.de", weight=2.0)
 
 def touch(folder, *names):
     for name in names:
-        (folder / name).write_text("x\n", encoding="utf-8")
+        text = b"A dog runs.\tEin Hund rennt.\n" if ".tsv" in name else b"x\n"
+        (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
 
 
 def test_validation_may_be_of_several_corpora_and_one_is_described_as_before() -> None:
@@ -278,7 +281,7 @@ def test_splits_of_a_hugging_face_dataset_that_are_not_used_are_named(tmp_path):
     ("name", "keys", "instead"),
     [
         ("a.txt", {}, 'source = "PATH", target = "OTHER"'),
-        ("a.tsv.gz", {}, 'format = "tsv", path = "PATH", source = 0, target = 1'),
+        ("a.tsv.gz", {}, 'format = "tsv", path = "PATH", source = "A dog runs.", target = "Ein Hund rennt."'),
         ("a.jsonl", {"source": "en", "target": "de"}, 'format = "jsonl", path = "PATH", source = "en", target = "de"'),
         ("a.txt", {"source": None}, 'source = "none", target = "PATH"'),
     ],

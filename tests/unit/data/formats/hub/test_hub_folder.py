@@ -151,6 +151,40 @@ def test_a_shard_that_is_missing_is_named(folder: str, tmp_path: Path) -> None:
     assert len(rows_by_split(tmp_path)["train"]) == 3
 
 
+def test_of_several_configurations_with_shards_no_two_are_advised_as_source_and_target(tmp_path: Path) -> None:
+    for name in ("a/train-00000.jsonl", "a/train-00001.jsonl", "b/train.jsonl"):
+        write(tmp_path / name)
+    configs = "".join(f"- config_name: {name}\n  data_files: {name}/*\n" for name in ("a", "b"))
+    (tmp_path / "README.md").write_text(f"---\nconfigs:\n{configs}---\n", "utf-8")
+    with pytest.raises(DataError, match=r"several configurations: write \S+:NAME, one of a, b$"):
+        resolve_splits(DataConfig(path=str(tmp_path)))
+    (tmp_path / "README.md").write_text("---\nconfigs:\n- config_name: a\n  data_files: missing*\n---\n", "utf-8")
+    with pytest.raises(DataError, match="there is no such data file") as error:
+        resolve_splits(DataConfig(path=str(tmp_path)))
+    assert "source =" not in str(error.value)
+
+
+def test_the_default_of_several_configurations_is_remarked_with_the_others(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name / "train.csv")
+    configs = "- config_name: a\n  data_files: a/*\n- config_name: b\n  default: true\n  data_files: b/*\n"
+    (tmp_path / "README.md").write_text(f"---\nconfigs:\n{configs}---\n", "utf-8")
+    for name, said in ((str(tmp_path), 1), (f"{tmp_path}:a", 0)):
+        with collect_remarks() as found:
+            assert list(read_pairs(CorpusConfig(format="huggingface", path=name, split="train")))
+        assert len([each for each in found if f"its default configuration is read; {name}:NAME is" in each]) == said
+
+
+def test_settings_and_programs_are_no_training_data(tmp_path: Path) -> None:
+    for name in ("dataset_dict.json", "words.py"):
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        (folder / name).write_text('{"splits": ["train"]}', "utf-8")
+        with pytest.raises(DataError) as error:
+            resolve_splits(DataConfig(path=str(folder)))
+        assert "data.train = {" not in str(error.value)
+
+
 def test_configurations_without_a_card_are_read_as_one_and_that_is_remarked(tmp_path: Path) -> None:
     for name in ("en-de", "en-fr"):
         write(tmp_path / name / "train.csv")

@@ -232,8 +232,8 @@ def test_catalogs_that_are_damaged(text: str, problem: str, tmp_path: Path) -> N
         ("source\ttarget\n", "line 1: not XML: syntax error"),
         ('<!DOCTYPE tmx [\n<!ENTITY a "b">]><tmx/>', "line 2: declares or uses the entity 'a', which is not read"),
         ('<!DOCTYPE tmx SYSTEM "x.dtd"><tmx>&nbsp;</tmx>', "line 1: declares or uses the entity 'nbsp'"),
-        ('<?xml version="1.0" encoding="Shift-JIS"?><tmx/>', "line 1: .*encoding"),
-        ('<?xml version="1.0" encoding="x"?><tmx/>', "line 1: .*encoding"),
+        ('<?xml version="1.0" encoding="Shift-JIS"?><tmx/>', "line 1: .*encoding.*; convert it to UTF-8, as by iconv"),
+        ('<?xml version="1.0" encoding="x"?><tmx/>', "line 1: .*encoding.*; convert it to UTF-8, as by iconv"),
         ("<tmx>" * 101, "line 1: its elements are nested more than 100 deep"),
     ],
 )
