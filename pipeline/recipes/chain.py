@@ -11,6 +11,7 @@ from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.run_paths import RunPaths, cleaned_data_folder, get_run_paths
 from tfm.pipeline.recipes.unused_keys.stale_artifacts import stale_artifact_problem
+from tfm.pipeline.runtime.process_memory import trim_heap
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import run_with_shared_outcome
 from tfm.pipeline.scoring.metrics.wordnet import check_wordnet_folder, wordnet_folder
@@ -222,6 +223,7 @@ def run_recipe_stages(
             on_stage(stage)
             stage_reporter = scores if stage == "evaluate" and scores is not None else reporter
             run_stage(recipe, stage, root=root, command=command, reporter=stage_reporter)
+            trim_heap()  # what models of [clean] scored with is not the training's
 
         run_with_shared_outcome(run_one_stage, on_all_ranks=stage == "train")
     return get_run_paths(recipe, root)

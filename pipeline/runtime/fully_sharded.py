@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from tfm.pipeline.errors import StoppedError, mark_as_error_of_one_rank
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
+from tfm.pipeline.runtime.process_memory import trim_heap
 
 LOST_PROCESS_WORDS = ("gloo", "NCCL", "onnection", "Broken pipe")
 M_MMAP_THRESHOLD = -3  # of malloc.h
@@ -56,9 +57,8 @@ def return_freed_memory() -> None:
     By default glibc keeps freed tensors of up to 32 MiB, of which the next layers use only some.
     """
     with suppress(AttributeError, OSError):
-        library = ctypes.CDLL(None)
-        library.mallopt(M_MMAP_THRESHOLD, MIN_MAPPED_BYTES)
-        library.malloc_trim(0)
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MIN_MAPPED_BYTES)
+    trim_heap()
 
 
 def is_sharded(model: nn.Module) -> bool:

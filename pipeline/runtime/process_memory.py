@@ -1,8 +1,10 @@
 """Memory of a process and of those that it has started, as Linux counts it."""
 
+import ctypes
 import re
 import threading
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 PSS_PATTERN = re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE)
@@ -48,6 +50,12 @@ def tree_memory(process_id: int) -> int:
         left += children_by_parent[current]
         total += _proportional_memory(current)
     return total
+
+
+def trim_heap() -> None:
+    """Give memory that was freed back to the system: glibc keeps what lies between blocks that are in use."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _parent_of(status: Path) -> int | None:

@@ -1,5 +1,7 @@
 """Memory of a process and of those that it has started."""
 
+import ctypes
+import os
 import subprocess
 import sys
 import time
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfm.pipeline.runtime import process_memory
-from tfm.pipeline.runtime.process_memory import TreeMemoryWatch, tree_memory
+from tfm.pipeline.runtime.process_memory import TreeMemoryWatch, tree_memory, trim_heap
 
 MB = 10**6
 PROGRAM = """
@@ -59,3 +61,18 @@ def test_a_process_that_has_ended_has_none(process: subprocess.Popen[bytes]) -> 
     process.kill()
     process.wait()
     assert tree_memory(process.pid) == 0
+
+
+def test_freed_memory_between_blocks_in_use_goes_back() -> None:
+    """Of 2,000 blocks of 100 kB every hundredth stays, so that none of the gaps is at the end of the heap."""
+    if not hasattr(ctypes.CDLL(None), "malloc_trim"):
+        pytest.skip("another C library")
+    if not tree_memory(os.getpid()):
+        pytest.skip("the system does not tell what memory processes share")
+    blocks = [bytearray(10**5) for _ in range(2000)]
+    kept = blocks[::100]
+    del blocks
+    before = tree_memory(os.getpid())
+    trim_heap()
+    assert before - tree_memory(os.getpid()) > 100 * MB
+    assert len(kept) == 20
