@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfm.pipeline.cleaning.rules.pairs.config import CrossEntropyConfig
+from tfm.pipeline.cleaning.rules.pairs.config import CrossEntropyConfig, TranslationModelsConfig
 from tfm.pipeline.cleaning.text_batch import Floats
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError
@@ -27,8 +27,7 @@ class DualCrossEntropy:
     """
 
     def __init__(self, config: CrossEntropyConfig, device: str) -> None:
-        self.forward = load_translation_model(config.forward, device, "cross_entropy")
-        self.backward = load_translation_model(config.backward, device, "cross_entropy")
+        self.forward, self.backward = load_translation_models(config, device, "cross_entropy")
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """(n,) the score of each pair; 0 where a text has no pieces or is longer than a model reads."""
@@ -42,17 +41,21 @@ class DualCrossEntropy:
         return np.nan_to_num(scores, nan=0.0)
 
 
-def load_translation_model(name: str, device: str, rule: str) -> LoadedModel:
-    """Load a translation model of one direction.
+def load_translation_models(config: TranslationModelsConfig, device: str, rule: str) -> tuple[LoadedModel, LoadedModel]:
+    """Load the forward and the backward model of a rule.
 
     Args:
-        name: a run, or its model.
-        device: on which it computes.
-        rule: that needs it, for messages.
+        config: names them.
+        device: on which they compute.
+        rule: its name, for messages.
 
     Raises:
-        DataError: it is no such model.
+        DataError: one is no translation model of one direction.
     """
+    return _load_translation_model(config.forward, device, rule), _load_translation_model(config.backward, device, rule)
+
+
+def _load_translation_model(name: str, device: str, rule: str) -> LoadedModel:
     loaded = load_model(resolve_model_folder(Path(name)), device)
     if not TASK_SPECS[loaded.config.task].translates:
         raise DataError(f"clean.{rule} needs translation models, and this is one for {loaded.config.task}",

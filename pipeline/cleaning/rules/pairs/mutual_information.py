@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfm.pipeline.cleaning.rules.pairs.config import MutualInformationConfig
-from tfm.pipeline.cleaning.rules.pairs.cross_entropy import load_translation_model, measure_cross_entropies
+from tfm.pipeline.cleaning.rules.pairs.cross_entropy import load_translation_models, measure_cross_entropies
 from tfm.pipeline.cleaning.text_batch import Floats
 
 Pair = tuple[str, str]
@@ -25,8 +25,7 @@ class MutualInformation:
     """
 
     def __init__(self, config: MutualInformationConfig, device: str) -> None:
-        self.forward = load_translation_model(config.forward, device, "mutual_information")
-        self.backward = load_translation_model(config.backward, device, "mutual_information")
+        self.forward, self.backward = load_translation_models(config, device, "mutual_information")
 
     def score(self, pairs: Sequence[Pair]) -> Floats:
         """(n,) the score of each pair, beside another of them.

@@ -64,7 +64,7 @@ def test_a_process_that_has_ended_has_none(process: subprocess.Popen[bytes]) -> 
 
 
 def test_freed_memory_between_blocks_in_use_goes_back() -> None:
-    """Of 2,000 blocks of 100 kB every hundredth stays, so that none of the gaps is at the end of the heap."""
+    """Every hundredth of 2,000 blocks of 100 kB stays, so that no gap is at the end of the heap."""
     if not hasattr(ctypes.CDLL(None), "malloc_trim"):
         pytest.skip("another C library")
     if not tree_memory(os.getpid()):
