@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfm.data.corpora.sources import describe_corpus, read_pairs
+from tfm.data.corpora.sources import describe_corpus, read_rows
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
@@ -183,8 +183,12 @@ class _PairSynthesizer:
                 languages = config.to, config.source_language
                 return translator.translate(texts, languages, reporter=self._reporter, on_done=bar.advance)
 
-            lines = (text for _, text in read_pairs(config.text))
-            yield from synthesize_pairs(lines, self._held_out, self._are_too_long, translate, config.noise)
+            rows = read_rows(config.text)
+            if not config.text.has_source:
+                rows = ((text,) for _, text in rows)
+            yield from synthesize_pairs(
+                rows, self._held_out, self._are_too_long, translate, config.utility, config.noise
+            )
 
     def _are_too_long(self, texts: list[str]) -> list[bool]:
         """Whether each text is longer than the models read."""

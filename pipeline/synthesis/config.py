@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from tfm.data.corpus_config import CorpusConfig
-from tfm.pipeline.config import STRICT_CONFIG, DecodingConfig, as_tuple
+from tfm.pipeline.config import STRICT_CONFIG, DecodingConfig, MbrUtility, as_tuple
 
 DEFAULT_HIDDEN_WORD = "␢"
 """The word that stands for a hidden one, if a recipe does not say another: a sign for a blank, which no text has."""
@@ -38,12 +38,17 @@ class SynthesisConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    text: CorpusConfig = Field(description="the text that is translated: a corpus without a source")
+    text: CorpusConfig = Field(
+        description="the text that is translated: a corpus without a source, or pairs, whose targets are references"
+    )
     models: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = Field(
         (), description="folders of further models, which form an ensemble with the recipe's"
     )
     decoding: DecodingConfig = Field(
         DecodingConfig(), description="the search for translations; that of [decoding] has no part in it"
+    )
+    utility: MbrUtility = Field(
+        "bleu", description="likeness to the reference, a segment score: of the n best translations the highest is kept"
     )
     noise: NoiseConfig | None = Field(None, description="noise in what the model writes")
     min_score: float | None = Field(
@@ -60,12 +65,25 @@ class SynthesisConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_text(self) -> "SynthesisConfig":
-        if self.text.has_source or self.text.has_images:
-            raise ValueError('text: it is read as one side: set its source = "none", and target to the file or column')
+        if self.text.has_images:
+            raise ValueError('text: images are no text: set source = "none", and target to the file or column of texts')
         if self.text.weight != 1 or self.text.epochs is not None:
             raise ValueError("text: `weight` and `epochs` are for training corpora: remove them")
         if self.text.synthetic is not None:
-            raise ValueError("text: `synthetic` has two sides; name the one that is translated, by target = FILE")
+            raise ValueError(
+                'text: `synthetic` has two sides; name the one that is translated, by source = "none" and target = FILE'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_references(self) -> "SynthesisConfig":
+        if self.text.has_source and self.decoding.n_best == 1:
+            raise ValueError(
+                "text: its source is translated and its target is the reference, by which decoding.n_best = 1 leaves "
+                'nothing to choose: set n_best to 2 or more, or name the text alone, by source = "none" and target'
+            )
+        if not self.text.has_source and "utility" in self.model_fields_set:
+            raise ValueError("utility has no effect on a text without references (text.source and text.target)")
         return self
 
     @model_validator(mode="after")
@@ -80,6 +98,9 @@ class SynthesisConfig(BaseModel):
 
     def as_json(self) -> dict[str, object]:
         """Return the settings as an artifact keeps them; what is known by its content is left out."""
-        settings = self.model_dump(mode="json", exclude={"text", "models", "tests", "decoding"}, exclude_none=True)
+        unused = set() if self.text.has_source else {"utility"}
+        settings = self.model_dump(
+            mode="json", exclude={"text", "models", "tests", "decoding"} | unused, exclude_none=True
+        )
         decoding = {name: value for name, value in self.decoding.as_json().items() if name != "batch_sentences"}
         return {**settings, "decoding": decoding}

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.lines import chunk_rows
+from tfm.pipeline.config import MbrUtility
 from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.synthesis.closest import closest_index
 from tfm.pipeline.synthesis.config import NoiseConfig
 from tfm.pipeline.synthesis.held_out import HeldOutTexts
 from tfm.pipeline.synthesis.noise import add_noise
@@ -19,6 +21,8 @@ EMPTY_REASON, HELD_OUT_REASON, TOO_LONG_REASON = "empty", "held out", "too long"
 NO_OUTPUT_REASON, SCORE_REASON = "nothing written", "score"
 DROP_REASONS = (EMPTY_REASON, HELD_OUT_REASON, TOO_LONG_REASON, NO_OUTPUT_REASON, SCORE_REASON)
 LineTranslator = Callable[[Iterable[str]], Iterator[Sequence[Translation]]]
+TextRow = tuple[str, ...]
+"""A line, and after it its references if it has any."""
 LengthCheck = Callable[[list[str]], Sequence[bool]]
 """Texts -> whether each is longer than the model reads: it would translate a beginning, and pair it with the whole."""
 
@@ -52,28 +56,35 @@ class SyntheticPair:
 
 
 def synthesize_pairs(
-    lines: Iterable[str],
+    rows: Iterable[TextRow],
     held_out: HeldOutTexts,
     are_too_long: LengthCheck,
     translate: LineTranslator,
+    utility: MbrUtility,
     noise: NoiseConfig | None,
 ) -> Iterator[SyntheticPair]:
     """Yield the pairs of each line, in order; a line that is not translated, or gives nothing, as one that is dropped.
 
+    A line with references has one pair, that of the translation that is closest to them.
+
     Args:
-        lines: the text.
+        rows: the lines of the text, with their references.
         held_out: texts that are not translated.
         are_too_long: whether the model cannot read texts whole; such lines are not translated.
         translate: gives the translations of texts, in their order.
+        utility: the name of the likeness of a translation to a reference.
         noise: settings of the noise in what is written; None for none.
     """
-    all_lines, lines_to_translate = tee(_lines_with_skip_reason(lines, held_out, are_too_long))
-    translations = translate(text for _, text, reason in lines_to_translate if reason is None)
-    for line, text, reason in all_lines:
+    all_rows, rows_to_translate = tee(_rows_with_skip_reason(rows, held_out, are_too_long))
+    translations = translate(text for (text, *_), reason in rows_to_translate if reason is None)
+    for line, ((text, *references), reason) in enumerate(all_rows, 1):
         if reason is not None:
             yield SyntheticPair(line, 1, text, "", 0.0, 0, reason)
             continue
-        for rank, translation in enumerate(next(translations), 1):
+        candidates = list(enumerate(next(translations), 1))
+        if references:
+            candidates = [candidates[closest_index([each.text for _, each in candidates], references, utility)]]
+        for rank, translation in candidates:
             pair = SyntheticPair(line, rank, text, translation.text, translation.log_prob, translation.num_tokens)
             if not translation.text.strip():
                 yield replace(pair, dropped=NO_OUTPUT_REASON)
@@ -100,19 +111,18 @@ def drop_low_scores(pairs: Iterable[SyntheticPair], limit: float | None) -> Iter
         yield replace(pair, dropped=SCORE_REASON) if is_low else pair
 
 
-def _lines_with_skip_reason(
-    lines: Iterable[str], held_out: HeldOutTexts, are_too_long: LengthCheck
-) -> Iterator[tuple[int, str, str | None]]:
-    """The number of each line from 1, the line, and the reason why it is not translated."""
-    line = 0
-    for rows in chunk_rows(zip(lines), LINES_PER_CHECK):
-        texts = [text for (text,) in rows]
-        checks = held_out.contains(texts).tolist(), are_too_long(texts)
-        for text, is_held_out, is_too_long in zip(texts, *checks, strict=True):
-            line += 1
+def _rows_with_skip_reason(
+    rows: Iterable[TextRow], held_out: HeldOutTexts, are_too_long: LengthCheck
+) -> Iterator[tuple[TextRow, str | None]]:
+    """Each line with its references, and the reason why it is not translated; as none of them may be held out."""
+    for chunk in chunk_rows(rows, LINES_PER_CHECK):
+        texts = [text for text, *_ in chunk]
+        are_held_out = iter(held_out.contains([text for row in chunk for text in row]).tolist())
+        for row, text, is_too_long in zip(chunk, texts, are_too_long(texts), strict=True):
+            is_held_out = sum(next(are_held_out) for _ in row) > 0
             if not text or text.isspace():
-                yield line, text, EMPTY_REASON
+                yield row, EMPTY_REASON
             elif is_held_out:
-                yield line, text, HELD_OUT_REASON
+                yield row, HELD_OUT_REASON
             else:
-                yield line, text, TOO_LONG_REASON if is_too_long else None
+                yield row, TOO_LONG_REASON if is_too_long else None

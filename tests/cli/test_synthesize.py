@@ -84,6 +84,20 @@ def test_text_of_a_model_is_an_artifact_that_training_takes(texts: Path, stages:
     assert "output.txt" in done.err
 
 
+def test_the_closest_translation_to_a_reference(texts: Path, stages: Stages) -> None:
+    write_lines(Path("few.de"), ["eins sechs", "zwei drei"])
+    write_lines(Path("few.en"), ["one six", "two three"])
+    words = ("synthesize", stages.folder, "--source", "few.de", "--reference", "few.en", "--out", "made")
+    assert "nothing to choose" in tfm(*words).err
+    done = tfm(*words, "--n-best", "3", "--utility", "chrf", "--set", "synthesis.decoding.max_length=6")
+    assert done.code == 0, done.err
+    assert Path("made/input.txt").read_text("utf-8") == "eins sechs\nzwei drei\n"
+    write_lines(Path("few.en"), ["one six"])
+    done = tfm(*words, "--n-best", "3")
+    assert done.code == 65
+    assert "few.en" in done.err
+
+
 SHORT = ("--beam", "1", "--set", "synthesis.decoding.max_length=6", "--device", "cpu")
 
 

@@ -41,6 +41,18 @@ class SynthesizeOptions:
         Path | None,
         typer.Option("--source", metavar="FILE", help="The text that is translated, one sentence per line."),
     ] = None
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            "--reference",
+            metavar="FILE",
+            help="References of the text: of each line the closest of its --n-best translations is kept.",
+        ),
+    ] = None
+    utility: Annotated[
+        str | None,
+        typer.Option("--utility", metavar="NAME", help="Likeness to the reference: bleu, chrf or exact_match."),
+    ] = None
     test: Annotated[
         list[Path] | None,
         typer.Option(
@@ -83,6 +95,7 @@ class SynthesizeOptions:
         """Values of keys of [synthesis]."""
         return {
             **{f"synthesis.decoding.{name}": getattr(self, name) for name in DECODING_FLAGS},
+            "synthesis.utility": self.utility,
             "synthesis.noise": {} if self.noise else None,
             "synthesis.min_score": self.min_score,
             "synthesis.percentile": self.percentile,
@@ -106,7 +119,7 @@ def synthesize(options: SynthesizeOptions) -> None:
         reject_flags(values_by_flag(options, "beam"), "is for searching, and not for --strategy sample")
     if options.recipe is not None:
         reject_flags(
-            {"MODEL": options.models, **values_by_flag(options, "source")},
+            {"MODEL": options.models, **values_by_flag(options, "source", "reference")},
             "not allowed with --recipe, whose [synthesis] names models and text",
         )
         flags = {**options.recipe_flags, "training.device": options.device}
@@ -116,7 +129,10 @@ def synthesize(options: SynthesizeOptions) -> None:
     source, out = require_flag(options.source, "--source"), require_flag(options.out, "--out")
     from tfm.pipeline.synthesis.config import SynthesisConfig
 
-    text = {"format": "text", "source": "none", "target": str(source)}
+    if options.reference is None:
+        text = {"format": "text", "source": "none", "target": str(source)}
+    else:
+        text = {"format": "text", "source": str(source), "target": str(options.reference)}
     flags = {
         "synthesis.text": text,
         "synthesis.models": [str(each) for each in other_models] or None,

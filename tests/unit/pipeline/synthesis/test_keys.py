@@ -79,7 +79,7 @@ def plan(model: Path, **settings: object) -> Plan:
 def test_every_key_of_the_decoding_is_named_here() -> None:
     assert {*DECODING, "batch_sentences", "shortlist"} == {*DecodingConfig.model_fields}
     assert {*NOISE} == {*NoiseConfig.model_fields}
-    assert {*KEYS, "text", "models", "decoding", "tests"} == {*SynthesisConfig.model_fields}
+    assert {*KEYS, "text", "models", "decoding", "tests", "utility"} == {*SynthesisConfig.model_fields}
 
 
 def test_every_key_makes_another_artifact(model: Path, tmp_path: Path) -> None:
@@ -96,6 +96,14 @@ def test_every_key_makes_another_artifact(model: Path, tmp_path: Path) -> None:
         assert {*plan(model, **more).inputs} > {*plan(model).inputs}
     other = {"text": {"source": None, "target": str(model.parent / "other")}}
     assert plan(model, **other).inputs != plan(model).inputs
+
+
+def test_references_and_their_utility_make_another_artifact(model: Path) -> None:
+    pairs = {"source": str(model.parent / "text"), "target": str(model.parent / "other")}
+    plans = [plan(model, decoding={"n_best": 2}, **more) for more in ({}, {"text": pairs})]
+    plans += [plan(model, decoding={"n_best": 2}, text=pairs, utility=name) for name in ("chrf", "exact_match")]
+    assert len({str(each.config) for each in plans}) == len(plans)
+    assert {*plans[1].inputs} > {f"text: {file}" for file in pairs.values()}
 
 
 def test_text_of_an_earlier_revision_is_made_anew(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +141,14 @@ def test_a_model_is_known_by_what_it_is_and_not_where(model: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"text": {"source": "a", "target": "b"}}, "it is read as one side"),
+        ({"text": {"source": "a", "target": "b"}}, "nothing to choose"),
+        ({"utility": "chrf"}, "without references"),
+        (
+            {"text": {"format": "generated", "path": "scenes", "split": "train", "size": 5}, "decoding": {"n_best": 2}},
+            "images are no text",
+        ),
         ({"text": {"source": None, "target": "b", "weight": 2}}, "are for training corpora"),
-        ({"text": {"synthetic": "folder"}}, "it is read as one side"),
+        ({"text": {"synthetic": "folder"}}, "has two sides"),
         ({"min_score": -1, "percentile": 5}, "give either"),
         ({"min_score": 1}, "less than or equal to 0"),
         ({"percentile": 100}, "less than 100"),

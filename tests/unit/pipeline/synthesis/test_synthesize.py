@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import sacrebleu
 
 import tfm
 from tests.tiny_model import publish_model
@@ -48,7 +49,7 @@ def make(models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     def publish(name: str, workers: int = 0, decoding: object = SHORT, **settings: object) -> Path:
         text = {"source": None, "target": str(tmp_path / "text")}
-        config = SynthesisConfig.model_validate({"text": text, "decoding": decoding, **settings})
+        config = SynthesisConfig.model_validate({"text": text, "decoding": decoding} | settings)
         out = tmp_path / name
         stage.synthesize(
             config, models["one"], out, command=["tfm"], reporter=NullReporter(), device="cpu", workers=workers
@@ -163,6 +164,39 @@ def test_texts_of_test_files_are_not_translated(make: Make, tmp_path: Path) -> N
     lost = [json.loads(line) for line in lines_of(made / "dropped.jsonl")]
     assert {"line": 2, "reason": "held out", "input": LINES[1]} in lost
     assert LINES[1] not in lines_of(made / "input.txt")
+
+
+@pytest.mark.parametrize("utility", ["bleu", pytest.param("chrf", marks=pytest.mark.slow)])
+def test_of_a_line_with_references_the_closest_of_the_best_is_kept(make: Make, tmp_path: Path, utility: str) -> None:
+    decoding = SHORT | {"strategy": "sample", "n_best": 6}
+    n_best = make("n best", decoding=decoding)
+    rows = zip(lines_of(n_best / "output.txt"), pq.read_table(n_best / "scores.parquet").to_pylist(), strict=True)
+    candidates: dict[int, list[tuple[str, dict[str, Any]]]] = {}
+    for text, row in rows:
+        candidates.setdefault(row["line"], []).append((text, row))
+    references = [candidates[line][3][0] + " ." if line in candidates else "" for line in range(1, len(LINES) + 1)]
+    (tmp_path / "references").write_text("".join(f"{each}\n" for each in references), "utf-8")
+    metric: Any = sacrebleu.BLEU(effective_order=True) if utility == "bleu" else sacrebleu.CHRF()
+    expected = [
+        max(texts, key=lambda each: metric.sentence_score(each[0], [references[line - 1]]).score)
+        for line, texts in candidates.items()
+    ]
+    pairs = {"source": str(tmp_path / "text"), "target": str(tmp_path / "references")}
+    made = make("closest", decoding=decoding, text=pairs, utility=utility)
+    assert [
+        *zip(lines_of(made / "output.txt"), pq.read_table(made / "scores.parquet").to_pylist(), strict=True)
+    ] == expected
+    assert {row["rank"] for _, row in expected} - {1}
+    assert open_artifact(made).figures["pairs"] == len(candidates)
+
+
+def test_a_line_whose_reference_is_held_out_is_not_translated(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "references").write_text("".join(f"{number}\n" for number in range(len(LINES))), "utf-8")
+    (tmp_path / "test").write_text("7\n", "utf-8")
+    pairs = {"source": str(tmp_path / "text"), "target": str(tmp_path / "references")}
+    made = make("closest", decoding=SHORT | {"n_best": 2}, text=pairs, tests=[str(tmp_path / "test")])
+    lost = [json.loads(line) for line in lines_of(made / "dropped.jsonl")]
+    assert [each["line"] for each in lost if each["reason"] == "held out"] == [8]
 
 
 def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
