@@ -1,4 +1,4 @@
-"""Of several translations the closest to a reference: sequence-level interpolation (Kim and Rush 2016, section 3.3).
+"""The closest of several translations to a reference: sequence-level interpolation (Kim and Rush 2016, section 3.3).
 
 y = argmax over the n best t of u(t, r): likely by the teacher, and near to the reference r by the utility u.
 """

@@ -114,7 +114,7 @@ def drop_low_scores(pairs: Iterable[SyntheticPair], limit: float | None) -> Iter
 def _rows_with_skip_reason(
     rows: Iterable[TextRow], held_out: HeldOutTexts, are_too_long: LengthCheck
 ) -> Iterator[tuple[TextRow, str | None]]:
-    """Each line with its references, and the reason why it is not translated; as none of them may be held out."""
+    """Each line with its references, and the reason why it is not translated; one that is held out is a reason too."""
     for chunk in chunk_rows(rows, LINES_PER_CHECK):
         texts = [text for text, *_ in chunk]
         are_held_out = iter(held_out.contains([text for row in chunk for text in row]).tolist())
