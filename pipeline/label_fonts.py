@@ -38,14 +38,14 @@ def _choose_fonts(characters: frozenset[str]) -> tuple[tuple[str, ...], frozense
     missing = {each for each in characters if each.isprintable() and not each.isspace()}
     missing -= _characters_of_font(findfont(DEFAULT_FONT))
     while missing and len(families) <= MAX_FONTS:
-        name, found = max(
+        name, covered_characters = max(
             ((name, missing & _characters_of_font(file)) for name, file in _installed_fonts().items()),
             key=lambda each: len(each[1]),
             default=("", set[str]()),
         )
-        if not found:
+        if not covered_characters:
             break
-        families, missing = (*families, name), missing - found
+        families, missing = (*families, name), missing - covered_characters
     return families, frozenset(missing)
 
 

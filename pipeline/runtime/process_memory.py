@@ -44,10 +44,10 @@ def tree_memory(process_id: int) -> int:
     for status in Path("/proc").glob("[0-9]*/stat"):
         if (parent := _parent_of(status)) is not None:
             children_by_parent[parent].append(int(status.parent.name))
-    total, left = 0, [process_id]
-    while left:
-        current = left.pop()
-        left += children_by_parent[current]
+    total, unvisited_ids = 0, [process_id]
+    while unvisited_ids:
+        current = unvisited_ids.pop()
+        unvisited_ids += children_by_parent[current]
         total += _proportional_memory(current)
     return total
 

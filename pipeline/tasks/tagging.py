@@ -78,7 +78,7 @@ class Tagging(PairTask):
         sentence = torch.repeat_interleave(batch.source_lengths)[self._first_pieces(batch).cpu()]
         lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()
         parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)
-        return [[PredictedLabels(labels.tolist(), float(found.sum()))] for labels, found in parts]
+        return [[PredictedLabels(labels.tolist(), float(label_log_probs.sum()))] for labels, label_log_probs in parts]
 
     def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of tags of each sentence."""

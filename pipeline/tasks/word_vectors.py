@@ -173,11 +173,11 @@ def num_neighbour_pairs(words: Any, config: WordVectorsConfig) -> Floats:
         words: (texts,) the number of words of each text.
         config: the window of a word.
     """
-    found = np.zeros(len(words))
+    num_pairs = np.zeros(len(words))
     for distance in range(1, min(config.window, int(np.max(words, initial=0))) + 1):
         share = (config.window - distance + 1) / config.window if config.shrink else 1.0
-        found += 2 * share * np.maximum(words - distance, 0)
-    return found
+        num_pairs += 2 * share * np.maximum(words - distance, 0)
+    return num_pairs
 
 
 def num_words_with_neighbours(words: Any, config: WordVectorsConfig) -> Floats:

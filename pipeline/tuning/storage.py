@@ -72,7 +72,7 @@ def _has_tables(url: str) -> bool:
 
 def hide_password(text: str, url: str) -> str:
     """A text about a database with *** for the password in its URL."""
-    secrets = [unquote(found) for found in re.findall(r"://[^/@]*?:(.*)@", url)]
+    secrets = [unquote(password) for password in re.findall(r"://[^/@]*?:(.*)@", url)]
     secrets += re.findall(r"://[^/@]*?:(.*)@", url) + re.findall(r"(?i)(?:pass\w*|pwd|token|secret)=([^&]+)", url)
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, "***")

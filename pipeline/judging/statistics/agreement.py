@@ -181,7 +181,7 @@ def bootstrap_kappas(counts: Array, first: Sequence[float], second: Sequence[flo
 def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> tuple[list[CohenKappa], Estimate]:
     """Cohen's kappa of every two judges that have a unit in common, and the mean of those that are defined."""
     table = values_by_judge(judgments)
-    units = list(dict.fromkeys(unit for given in table.values() for unit in given))
+    units = list(dict.fromkeys(unit for values in table.values() for unit in values))
     positions = {unit: i for i, unit in enumerate(units)}
     kappas: list[CohenKappa] = []
     of_draws: list[Callable[[Array], Array]] = []
@@ -211,7 +211,7 @@ def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> t
             of_draws.append(partial(_bootstrap_unit_subset, [positions[unit] for unit in shared_units], resample))
     values = [each.value for each in kappas if each.value is not None]
     mean = fmean(values) if values else None
-    masks = _disagreement_masks([[given[unit] for given in table.values() if unit in given] for unit in units])
+    masks = _disagreement_masks([[values[unit] for values in table.values() if unit in values] for unit in units])
     return kappas, estimate_interval(mean, units, lambda counts: _nan_mean([each(counts) for each in of_draws]), masks)
 
 

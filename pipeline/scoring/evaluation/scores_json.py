@@ -148,7 +148,9 @@ def _parse_summary(entry: Mapping[str, Any]) -> SummaryStatistics:
 
 def _parse_edit_counts(entry: Mapping[str, Any]) -> EditCounts:
     """The edits of an error rate. Raises TypeError or ValueError where they are none."""
-    confusions = tuple((str(wanted), str(given), int(count)) for wanted, given, count in entry["confusions"])
+    confusions = tuple(
+        (str(reference), str(hypothesis), int(count)) for reference, hypothesis, count in entry["confusions"]
+    )
     counts = {name: int(entry[name]) for name in ("units", "insertions", "deletions", "substitutions")}
     return EditCounts(str(entry["unit"]), **counts, confusions=confusions)
 

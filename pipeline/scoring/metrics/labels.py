@@ -103,7 +103,7 @@ def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], con
         config: `labels` is read: whether a line is one label, or has labels between spaces.
     """
     pairs = label_pairs(hypotheses, references[0], config)
-    num_right = sum(given == wanted for given, wanted in pairs)
+    num_right = sum(label == reference_label for label, reference_label in pairs)
     return Score(100 * num_right / max(len(pairs), 1), f"unit:{_label_unit(config)}|count:{len(pairs)}|stat:share*100")
 
 
@@ -138,7 +138,7 @@ def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> 
         config: `labels` is read: whether a line is one label, or has labels between spaces.
     """
     pairs = label_pairs([hypothesis], [reference], config)
-    return sum(given == wanted for given, wanted in pairs) / len(pairs) if pairs else 1.0
+    return sum(label == reference_label for label, reference_label in pairs) / len(pairs) if pairs else 1.0
 
 
 def label_pairs(
@@ -153,8 +153,12 @@ def label_pairs(
     """
     lines = zip(hypotheses, references, strict=True)
     if config.labels == "line":
-        return [pair for given, wanted in lines if any(pair := (given.strip(), wanted.strip()))]
-    return [pair for given, wanted in lines for pair in zip_longest(given.split(), wanted.split(), fillvalue=NO_LABEL)]
+        return [pair for hypothesis, reference in lines if any(pair := (hypothesis.strip(), reference.strip()))]
+    return [
+        pair
+        for hypothesis, reference in lines
+        for pair in zip_longest(hypothesis.split(), reference.split(), fillvalue=NO_LABEL)
+    ]
 
 
 def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[str]:

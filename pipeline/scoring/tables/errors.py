@@ -29,7 +29,9 @@ def error_tables(errors: Mapping[str, EditCounts]) -> list[Table]:
 
 def _confusion_table(name: str, errors: EditCounts) -> Table:
     commonest = errors.confusions[:MAX_CONFUSIONS]
-    rows = [[_format_unit(wanted), _format_unit(given), f"{count:,}"] for wanted, given, count in commonest]
+    rows = [
+        [_format_unit(reference), _format_unit(hypothesis), f"{count:,}"] for reference, hypothesis, count in commonest
+    ]
     return f"commonest confusions of {name}", ("reference", "given", "count"), rows
 
 

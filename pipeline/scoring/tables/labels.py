@@ -39,13 +39,15 @@ def _label_table(scores: LabelScores) -> Table:
 def _commonest_confusion_tables(scores: LabelScores) -> list[Table]:
     """Table of the most frequent confusions of labels; none if all are right."""
     wrong = [
-        (count, reference, given)
+        (count, reference, hypothesis)
         for reference, row in scores.confusion.items()
-        for given, count in row.items()
-        if given != reference
+        for hypothesis, count in row.items()
+        if hypothesis != reference
     ]
     commonest = sorted(wrong, key=lambda each: -each[0])[:MAX_CONFUSIONS]
-    rows = [[_label_name(reference), _label_name(given), f"{count:,}"] for count, reference, given in commonest]
+    rows = [
+        [_label_name(reference), _label_name(hypothesis), f"{count:,}"] for count, reference, hypothesis in commonest
+    ]
     return [("commonest confusions", ("reference", "given", "count"), rows)] if rows else []
 
 
