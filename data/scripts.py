@@ -60,3 +60,12 @@ def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
 def num_words(text: str) -> int:
     """Stretches between white space; in scripts without spaces, characters with their marks."""
     return len(_WORD_PATTERN.findall(text)) if has_spaceless_script([text]) else len(text.split())
+
+
+def split_words(text: str) -> list[tuple[str, bool]]:
+    """The words that `num_words` counts, and whether white space follows each; behind the last as behind all others."""
+    if not has_spaceless_script([text]):
+        return [(word, True) for word in text.split()]
+    matches = [*_WORD_PATTERN.finditer(text)]
+    is_spaced = [text[match.end()].isspace() for match in matches[:-1]]
+    return [(match[0], spaced) for match, spaced in zip(matches, [*is_spaced, all(is_spaced)], strict=True)]

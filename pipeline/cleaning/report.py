@@ -136,7 +136,9 @@ def report_page(results: Sequence[RuleResult], text: CleanTextSummary, corpora: 
 
 def _limit_as_json(limit: Limit) -> dict[str, object]:
     values = {"low": limit.low, "high": limit.high, "percentile": limit.percentile}
-    return {"score": limit.column, **{name: value for name, value in values.items() if value is not None}}
+    # a percentile of scores that are infinite is a limit that JSON has no number for
+    numbers = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
+    return {"score": limit.column, **numbers}
 
 
 def _table_html(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -300,6 +300,25 @@ def test_a_percentile_by_itself_is_of_all_pairs_that_the_rule_looked_at(tmp_path
     assert letters["alone"] == 0  # of 100, the worst of which are 40 equal ones
 
 
+def test_the_report_is_json_where_the_worst_scores_are_infinite(tmp_path: Path) -> None:
+    """A ratio with an empty side: equal scores have the same fate, so that no pair is dropped."""
+    (tmp_path / "source").write_text("".join(f"a b {number}\n" for number in range(50)), "utf-8")
+    (tmp_path / "target").write_text("\n" * 3 + "".join(f"c {number}\n" for number in range(47)), "utf-8")
+    train = CorpusConfig(format="text", source=str(tmp_path / "source"), target=str(tmp_path / "target"))
+    given = {"ratio": {"percentile": 2}, "empty": None, "length": None, "letters": None}
+    out = tmp_path / "clean"
+    data = DataConfig(train=(train,))
+    clean(CleanConfig.model_validate(given), data, out, whole_corpora=True, command=(), reporter=Listening())
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    rules = json.loads((out / "report.json").read_text("utf-8"), parse_constant=refuse)["rules"]
+    (ratio,) = (each for each in rules if each["rule"] == "ratio")
+    assert ratio["dropped"] == 0
+    assert ratio["limits"] == [{"score": "score", "percentile": 2.0}]
+
+
 def test_a_corpus_that_is_lost_is_warned_of_with_the_rule(data: DataConfig, tmp_path: Path) -> None:
     for side in (0, 1):
         text = "".join(f"the same line {number} as on the other side\n" for number in range(9)) + "\n"
