@@ -51,6 +51,23 @@ def has_spaceless_script(texts: Iterable[str]) -> bool:
     return any(not text.isascii() and _SPACELESS_PATTERN.search(text) for text in texts)
 
 
+def find_untokenized_script(texts: Iterable[str]) -> tuple[str, float] | None:
+    """Return the most frequent of the scripts that 13a cannot read, and its share of the letters of some texts.
+
+    None where these have less than MIN_SCRIPT_SHARE of the letters. Han beside kana is Japanese ("kana"), if a tenth or
+    more of the two are kana.
+    """
+    letters = letters_by_script(texts)
+    total, num_others = letters.total(), letters.pop("others", 0)
+    if total - num_others < MIN_SCRIPT_SHARE * max(total, 1):
+        return None
+    east = letters["Han"] + letters["kana"]
+    if letters["kana"] >= 0.1 * east:
+        letters["kana"], letters["Han"] = east, 0  # Japanese is written in both
+    script, count = max(letters.items(), key=lambda entry: entry[1])
+    return script, count / total
+
+
 def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
     """Whether Han and kana have a share of MIN_SCRIPT_SHARE or more of the letters."""
     letters = letters_by_script(text for column in references for text in column)
