@@ -23,7 +23,7 @@ class PieceToWordMapper:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._languages = {*tokenizer.languages.values()}
+        self._control_ids = tokenizer.control_ids
         self._surfaces: dict[int, str] = {}
         self._unknown = f" {UNKNOWN_MARK}" if tokenizer.word_start_mask()[UNK_ID] else UNKNOWN_MARK
 
@@ -53,7 +53,7 @@ class PieceToWordMapper:
                 word += not is_inside
                 is_inside = True
                 first = word if first == NO_WORD else first
-            indices.append(NO_WORD if number in self._languages else max(first, word if is_inside else first))
+            indices.append(NO_WORD if number in self._control_ids else max(first, word if is_inside else first))
         if word + 1 == len(text.split()):
             return indices
         indices_by_spans = self._word_indices_by_spans(ids, text)
@@ -62,7 +62,7 @@ class PieceToWordMapper:
     def _surface(self, token_id: int) -> str:
         surface = self._surfaces.get(token_id)
         if surface is None:
-            special = token_id < len(SPECIAL_TOKENS) or token_id in self._languages
+            special = token_id < len(SPECIAL_TOKENS) or token_id in self._control_ids
             surface = "" if special else self._tokenizer.surface(token_id)
             surface = self._unknown if token_id == UNK_ID else surface
             self._surfaces[token_id] = surface

@@ -128,6 +128,22 @@ def test_a_word_that_normalizing_divides_or_takes_away_stays_one(kind: Any, form
                 assert word == len(text[: max(end, start + 1)].split()) - 1
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char", "byte"])
+def test_tokens_before_a_text_are_no_words_of_it(kind: Any) -> None:
+    """Tags of training pairs, and languages; also where a piece is unknown."""
+    plain = train(TEXTS, TokenizerConfig(kind=kind, vocab_size=300 if kind == "byte" else 80, min_frequency=1))
+    tagged = plain.with_tags("<BT>").select_tag("<BT>")
+    spoken = plain.with_languages("deu", "eng").select_target_language("deu")
+    for text in ("a dog runs", "a dog qzq asleep", "qzq"):
+        ids, words = plain.encode(text), PieceToWordMapper(plain)
+        marked = words.decode_marking_unknown(ids)
+        expected = words.word_indices(ids, marked)
+        for tokenizer in (tagged, spoken):
+            mapper, longer = PieceToWordMapper(tokenizer), tokenizer.encode(text)
+            assert mapper.decode_marking_unknown(longer) == marked
+            assert mapper.word_indices(longer, marked) == [NO_WORD, *expected]
+
+
 def test_an_invisible_word_has_no_piece_and_those_behind_keep_their_places() -> None:
     document = train(TEXTS, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1)).document
     document["normalizer"] = {"type": "Replace", "pattern": {"String": "\u200b"}, "content": ""}
