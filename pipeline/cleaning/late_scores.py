@@ -69,7 +69,7 @@ def score_remaining_pairs(
             else:
                 scorer = PAIR_SCORERS[rule.name](rule.config, device)
                 for block_rows, pairs in blocks:
-                    save(_spread_scores(block_rows, scorer.score([(source or "", target) for source, target in pairs])))
+                    save(_spread_scores(block_rows, _score_two_sided(scorer, pairs)))
         work.save_progress()
         return work.read_scores("scores")
     finally:
@@ -97,6 +97,16 @@ def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
     all_scores = np.full(len(is_needed), np.nan)
     all_scores[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
     return all_scores
+
+
+def _score_two_sided(scorer: MutualInformation | DualCrossEntropy, pairs: Sequence[Pair]) -> Floats:
+    """(p,) the scores of pairs by two models, NaN for texts without a source."""
+    scores, two_sided = (
+        np.full(len(pairs), np.nan),
+        [(source, target) for source, target in pairs if source is not None],
+    )
+    scores[[source is not None for source, _ in pairs]] = scorer.score(two_sided) if two_sided else []
+    return scores
 
 
 def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save: Callable[[Floats], None]) -> None:
