@@ -55,7 +55,7 @@ def test_scores_are_those_of_the_equation_and_the_limits_are_kept(tmp_path: Path
         stale_reason(plan_clean(other, data, tmp_path / "clean", whole_corpora=True))
     )
     least = CleanConfig.model_validate(off | {"cross_entropy": {**swapped, "percentile": None, "min": 0.5}})
-    with pytest.raises(DataError, match="no training pair is left; dropped: cross_entropy: 5"):
+    with pytest.raises(DataError, match="no training pair is left; dropped: cross_entropy: 5; change cross_entropy in"):
         clean(least, data, tmp_path / "none", whole_corpora=True, command=["tfm"], reporter=NullReporter())
 
 
