@@ -85,7 +85,10 @@ def rerank(
     from tfm.pipeline.reranking.features import FeatureScorer
     from tfm.pipeline.reranking.lists import read_lists
     from tfm.pipeline.reranking.weights import check_weights_fit_models, read_weights
+    from tfm.pipeline.text_files import check_text_file
 
+    if reference is not None:
+        check_text_file(reference)
     lines = stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file)
     lists = read_lists(lines, "stdin" if file == STDIN else str(file))
     if weights is not None:
