@@ -84,7 +84,7 @@ class SegmentChrf:
 class SegmentBleu:
     """BLEU of each pair, as `sacrebleu.sentence_bleu` has it: effective order, exponential smoothing, tokens of 13a.
 
-    Where most letters stand in a script that 13a cannot read, the tokens are those of `zh`, or characters.
+    The tokens are those of `zh`, or characters, if the letters stand in a script that 13a cannot read.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
