@@ -51,6 +51,23 @@ def has_spaceless_script(texts: Iterable[str]) -> bool:
     return any(not text.isascii() and _SPACELESS_PATTERN.search(text) for text in texts)
 
 
+def find_untokenized_script(texts: Iterable[str]) -> tuple[str, float] | None:
+    """Return the most frequent of the scripts that 13a cannot read, and its share of the letters of some texts.
+
+    None where these have less than MIN_SCRIPT_SHARE of the letters. Han beside kana is Japanese ("kana"), if a tenth or
+    more of the two are kana.
+    """
+    letters = letters_by_script(texts)
+    total, num_others = letters.total(), letters.pop("others", 0)
+    if total - num_others < MIN_SCRIPT_SHARE * max(total, 1):
+        return None
+    east = letters["Han"] + letters["kana"]
+    if letters["kana"] >= 0.1 * east:
+        letters["kana"], letters["Han"] = east, 0  # Japanese is written in both
+    script, count = max(letters.items(), key=lambda entry: entry[1])
+    return script, count / total
+
+
 def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
     """Whether Han and kana have a share of MIN_SCRIPT_SHARE or more of the letters."""
     letters = letters_by_script(text for column in references for text in column)
@@ -60,3 +77,12 @@ def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
 def num_words(text: str) -> int:
     """Stretches between white space; in scripts without spaces, characters with their marks."""
     return len(_WORD_PATTERN.findall(text)) if has_spaceless_script([text]) else len(text.split())
+
+
+def split_words(text: str) -> list[tuple[str, bool]]:
+    """The words that `num_words` counts, and whether white space follows each; behind the last as behind all others."""
+    if not has_spaceless_script([text]):
+        return [(word, True) for word in text.split()]
+    matches = [*_WORD_PATTERN.finditer(text)]
+    is_spaced = [text[match.end()].isspace() for match in matches[:-1]]
+    return [(match[0], spaced) for match, spaced in zip(matches, [*is_spaced, all(is_spaced)], strict=True)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tfm.cli.options import Device, SourceLanguage, TargetLanguage, reject_flags, require_flag
+from tfm.cli.options import Device, SourceLanguage, TargetLanguage, reject_flags
 from tfm.cli.streams import print_data, print_json, print_message
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
@@ -22,7 +22,7 @@ Layer = Annotated[
     typer.Option(
         "--layer",
         metavar="N",
-        help="Layer of cross-attention that aligns, from 1; default: that of the head trained to align, or the last.",
+        help="Layer of MODEL's cross-attention, from 1; default: that of the head trained to align, or the last.",
     ),
 ]
 Head = Annotated[
@@ -142,7 +142,10 @@ def _read_pairs(
     if is_dataset(source):
         reject_flags({"TARGET": target, "--gold": gold}, f"{source} is a dataset, whose training pairs are aligned")
         return read_dataset_pairs(source), None
-    file_pairs, links = read_pair_files(source, require_flag(target, "TARGET"), gold)
+    if target is None:
+        reason = f"give the file of the translations of {source}, line by line"
+        raise typer.BadParameter(reason, param_hint="TARGET")
+    file_pairs, links = read_pair_files(source, target, gold)
     return iter(file_pairs), links
 
 

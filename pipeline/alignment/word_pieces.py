@@ -23,7 +23,7 @@ class PieceToWordMapper:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._languages = {*tokenizer.languages.values()}
+        self._control_ids = tokenizer.control_ids
         self._surfaces: dict[int, str] = {}
         self._unknown = f" {UNKNOWN_MARK}" if tokenizer.word_start_mask()[UNK_ID] else UNKNOWN_MARK
 
@@ -35,6 +35,9 @@ class PieceToWordMapper:
 
     def word_indices(self, ids: Sequence[int], text: str) -> list[int]:
         """Return the place of the word, from 0, of each piece of a text; NO_WORD for tokens that are of none.
+
+        Normalizing may make several words of one (NFKC has a space in "´", BERT around each character of Chinese) or
+        none of one that is invisible, and a part of a word may be unknown.
 
         Args:
             ids: of the text.
@@ -50,23 +53,40 @@ class PieceToWordMapper:
                 word += not is_inside
                 is_inside = True
                 first = word if first == NO_WORD else first
-            indices.append(NO_WORD if number in self._languages else max(first, word if is_inside else first))
-        count = len(text.split())
-        return indices if word + 1 == count else self._word_indices_by_decoding(ids, count)
+            indices.append(NO_WORD if number in self._control_ids else max(first, word if is_inside else first))
+        if word + 1 == len(text.split()):
+            return indices
+        indices_by_spans = self._word_indices_by_spans(ids, text)
+        return self._word_indices_by_decoding(ids, text) if indices_by_spans is None else indices_by_spans
 
     def _surface(self, token_id: int) -> str:
         surface = self._surfaces.get(token_id)
         if surface is None:
-            special = token_id < len(SPECIAL_TOKENS) or token_id in self._languages
+            special = token_id < len(SPECIAL_TOKENS) or token_id in self._control_ids
             surface = "" if special else self._tokenizer.surface(token_id)
             surface = self._unknown if token_id == UNK_ID else surface
             self._surfaces[token_id] = surface
         return surface
 
-    def _word_indices_by_decoding(self, ids: Sequence[int], count: int) -> list[int]:
+    def _word_indices_by_spans(self, ids: Sequence[int], text: str) -> list[int] | None:
+        """The same by the characters that each piece stands for; None if the text has other pieces."""
+        spans = self._tokenizer.encode_spans(text)
+        num_prefix_ids = len(self._tokenizer.encode(text)) - len(spans)
+        spans = spans[: len(ids) - num_prefix_ids]
+        if [number for number, _, _ in spans] != [*ids[num_prefix_ids:]]:
+            return None
+        ends = [(start, max(end, start + 1)) for _, start, end in spans]
+        return [NO_WORD] * num_prefix_ids + [
+            NO_WORD if text[start:end].isspace() else len(text[:end].split()) - 1 for start, end in ends
+        ]
+
+    def _word_indices_by_decoding(self, ids: Sequence[int], text: str) -> list[int]:
         """The same for a tokenizer that joins pieces in other ways, by decoding each beginning of the text."""
-        texts = (self._tokenizer.decode(ids[: position + 1]) for position in range(len(ids)))
-        return [min(len(each.split()), count) - 1 for each in texts]
+        normalize = self._tokenizer.normalize
+        places = [place for place, word in enumerate(text.split()) for _ in normalize(word).split()]
+        beginnings = (self._tokenizer.decode(ids[: position + 1]) for position in range(len(ids)))
+        counts = [min(len(each.split()), len(places)) for each in beginnings]
+        return [places[count - 1] if count else NO_WORD for count in counts]
 
 
 def alignment_weights(layers: Sequence[Weights], guided: GuidedAlignmentConfig | None) -> Weights:

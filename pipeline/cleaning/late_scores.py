@@ -9,7 +9,7 @@ import numpy as np
 
 from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.measurement import PairChunk
-from tfm.pipeline.cleaning.rules.pairs.cross_entropy import DualCrossEntropy
+from tfm.pipeline.cleaning.rules.pairs.cross_entropy import DualCrossEntropy, exchanged_models_problem
 from tfm.pipeline.cleaning.rules.pairs.mutual_information import MutualInformation
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
@@ -69,7 +69,9 @@ def score_remaining_pairs(
             else:
                 scorer = PAIR_SCORERS[rule.name](rule.config, device)
                 for block_rows, pairs in blocks:
-                    save(_spread_scores(block_rows, scorer.score([(source or "", target) for source, target in pairs])))
+                    if work.rows == 0:
+                        _warn_of_exchanged_models(scorer, pairs, rule.name, reporter)
+                    save(_spread_scores(block_rows, _score_two_sided(scorer, pairs)))
         work.save_progress()
         return work.read_scores("scores")
     finally:
@@ -97,6 +99,24 @@ def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
     all_scores = np.full(len(is_needed), np.nan)
     all_scores[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
     return all_scores
+
+
+def _warn_of_exchanged_models(
+    scorer: MutualInformation | DualCrossEntropy, pairs: Sequence[Pair], rule: str, reporter: Reporter
+) -> None:
+    """Warn where the first pairs are likelier by the models of the other directions."""
+    two_sided = [(source, target) for source, target in pairs if source is not None]
+    problem = exchanged_models_problem(scorer.forward, scorer.backward, two_sided, rule)
+    if problem is not None:
+        reporter.warn(problem)
+
+
+def _score_two_sided(scorer: MutualInformation | DualCrossEntropy, pairs: Sequence[Pair]) -> Floats:
+    """(p,) the scores of pairs by two models, NaN for texts without a source."""
+    scores = np.full(len(pairs), np.nan)
+    two_sided = [(source, target) for source, target in pairs if source is not None]
+    scores[[source is not None for source, _ in pairs]] = scorer.score(two_sided) if two_sided else []
+    return scores
 
 
 def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save: Callable[[Floats], None]) -> None:

@@ -72,20 +72,22 @@ def lost_corpus_warnings(decisions: Decisions, text: CleanTextSummary, corpora: 
 
 
 def spaceless_warning(config: CleanConfig, text: CleanTextSummary) -> str | None:
-    """Why `ratio` should not count words: most of what it dropped is in a script without spaces between them.
+    """Why `length` or `ratio` should not count words: most of what it dropped is in a script without spaces.
 
-    None if it is not, or where `ratio` counts characters.
+    None if it is not, or where they count characters.
     """
-    examples = text.examples.get("ratio", [])
-    if config.ratio is None or config.ratio.unit != "word" or not examples:
-        return None
-    if 2 * sum(map(_has_spaceless_side, examples)) <= len(examples):
-        return None
-    return (
-        "clean.ratio compares words between spaces, and most pairs that it dropped are in a script without spaces, "
-        'where a sentence is one word: set clean.ratio.unit = "character", with a max for these languages, or '
-        'clean.ratio = "none"'
-    )
+    remedies = {
+        "length": 'set clean.length.unit = "character", with min and max for these languages, or clean.length.min = 1',
+        "ratio": 'set clean.ratio.unit = "character", with a max for these languages, or clean.ratio = "none"',
+    }
+    for name, remedy in remedies.items():
+        rule, examples = getattr(config, name), text.examples.get(name, [])
+        if rule is not None and rule.unit == "word" and 2 * sum(map(_has_spaceless_side, examples)) > len(examples):
+            return (
+                f"clean.{name} counts words between spaces, and most pairs that it dropped are in a script without "
+                f"spaces, where a sentence is one word: {remedy}"
+            )
+    return None
 
 
 def _has_spaceless_side(example: RuleExample) -> bool:
@@ -136,7 +138,9 @@ def report_page(results: Sequence[RuleResult], text: CleanTextSummary, corpora: 
 
 def _limit_as_json(limit: Limit) -> dict[str, object]:
     values = {"low": limit.low, "high": limit.high, "percentile": limit.percentile}
-    return {"score": limit.column, **{name: value for name, value in values.items() if value is not None}}
+    # a percentile of scores that are infinite is a limit that JSON has no number for
+    numbers = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
+    return {"score": limit.column, **numbers}
 
 
 def _table_html(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.pipeline.cleaning.rules.pairs.cross_entropy import MIN_DIRECTION_NATS, measure_cross_entropies
 from tfm.pipeline.decoding.teacher_forcing import forced_text_log_probs, target_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
@@ -58,6 +59,25 @@ class FeatureScorer:
         """The models, by the feature that they give."""
         models = {name: getattr(self, name) for name in ("channel", "language_model")}
         return {name: each.artifact.fingerprint for name, each in models.items() if each is not None and each.artifact}
+
+    def channel_direction_problem(self, lists: Sequence[NBestList]) -> str | None:
+        """Return why the channel model is of the lists' own direction, as it seems; None if it is not.
+
+        It is where the model finds translations likelier, given their sources, than sources given their translations.
+
+        Args:
+            lists: the first ones, of which the best translations are read.
+        """
+        pairs = [(each.source, each.translations[0].text) for each in lists if each.translations[0].text]
+        if self.channel is None or not pairs:
+            return None
+        sources, translations = map(list, zip(*pairs, strict=True))
+        channel = measure_cross_entropies(self.channel, translations, sources)
+        direct = measure_cross_entropies(self.channel, sources, translations)
+        is_readable = np.isfinite(channel) & np.isfinite(direct)
+        if not is_readable.any() or (channel - direct)[is_readable].mean() < MIN_DIRECTION_NATS:
+            return None
+        return "--channel finds translations likelier than their sources: is it the model of the other direction?"
 
     def score(self, lists: Sequence[NBestList]) -> Floats:
         """(N, F) the features of all translations of some lists, list after list; columns as FEATURES has them."""

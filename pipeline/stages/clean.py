@@ -232,7 +232,8 @@ def _clean_splits(
             text = write_clean_text(read_with_progress(), table, decisions, len(corpora), None if is_refused else out)
     if is_refused:
         counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
-        remedy = spaceless_warning(config, text) or "see [clean]"
+        strictest = max(decisions.results, key=lambda each: each.dropped).name
+        remedy = spaceless_warning(config, text) or f"change {strictest} in [clean], or give other texts"
         raise DataError(f"no training pair is left; dropped: {counts}; {remedy}")
     return _CleanResult(decisions, text, [describe_corpus(corpus) for corpus in corpora])
 

@@ -7,6 +7,7 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.pipeline.alignment.linked_pieces import learn_shortlist, measure_coverage
+from tfm.pipeline.alignment.pharaoh import counted_from_one_warning
 from tfm.pipeline.alignment.piece_links import read_piece_links
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
@@ -61,6 +62,9 @@ def make_shortlist(
         sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
         with reporter.bar("counting links", len(data.train), "pairs") as bar:
             piece_links = read_piece_links(links, data.train, tokenizers, bar.advance)
+        warning = counted_from_one_warning(piece_links.num_linked_rows, from_one=piece_links.from_one)
+        if warning is not None:
+            reporter.warn(f"{links}: {warning}")
         learned_shortlist = learn_shortlist(piece_links, data.train, sizes, num_linked, num_frequent)
         write_shortlist(learned_shortlist, draft.folder)
         coverage = measure_coverage(learned_shortlist, data.valid)

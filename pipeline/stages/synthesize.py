@@ -25,7 +25,13 @@ from tfm.pipeline.runtime.worker_process import can_fork
 from tfm.pipeline.synthesis.config import SynthesisConfig
 from tfm.pipeline.synthesis.held_out import HeldOutTexts, read_held_out_texts
 from tfm.pipeline.synthesis.output import write_pairs
-from tfm.pipeline.synthesis.pairs import SyntheticPair, drop_low_scores, min_kept_score, synthesize_pairs
+from tfm.pipeline.synthesis.pairs import (
+    REMEDY_BY_REASON,
+    SyntheticPair,
+    drop_low_scores,
+    min_kept_score,
+    synthesize_pairs,
+)
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 if TYPE_CHECKING:
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 # one more whenever the same settings give other pairs: text of an earlier revision is no longer up to date
-SYNTHESIS_REVISION = 2
+SYNTHESIS_REVISION = 3
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
 CHUNK_LINES = 512
@@ -115,7 +121,9 @@ def synthesize(
         label = "translating" if config.percentile is None else "writing"
         text = write_pairs(drop_low_scores(synthesizer.iterate_pairs(label), limit), draft.folder)
         if not text.pairs:
-            raise DataError(f"no pair is left: {text}; see [synthesis]", file=describe_corpus(config.text))
+            remedy = REMEDY_BY_REASON[max(text.dropped, key=lambda reason: text.dropped[reason])]
+            problem = f"no pair is left; dropped: {text.describe_dropped()}" if text.lines else "has no lines"
+            raise DataError(f"{problem}; {remedy}", file=describe_corpus(config.text))
         draft.figures.update(text.as_json())
     reporter.line(f"synthetic: {text}")
     reporter.line(f"synthetic: {out}")

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from tfm.data.corpora.markup.problems import check_lines, holds_json_objects
 from tfm.data.dataset.store import load_dataset
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, hash_texts
 from tfm.pipeline.cleaning.text_batch import Bools
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.text_files import check_text_file
 
 TRAIN_LABEL = "train"
 DATASET_FOLDER = "dataset"
@@ -51,7 +53,13 @@ def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldO
     Args:
         models: the artifacts of the models.
         files: one text a line.
+
+    Raises:
+        DataError: a file is of another form, so that no line would be found.
     """
+    for file in files:
+        check_text_file(file)
+        check_lines(open_lines(file), file, (_row_problem,))
     names_by_fingerprint: dict[str, str] = {}
     missing: list[str] = []
     keys = [hash_texts(map(fold_spelling, _skip_empty(open_lines(file)))) for file in files]
@@ -106,6 +114,16 @@ def _read_texts(fingerprint: str, folder: Path) -> list[str] | None:
     splits = [data.valid, *data.tests.values()]
     sides = [side for split in splits for side in (*split.texts(), *split.further_references())]
     return [text for side in sides for text in side]
+
+
+def _row_problem(lines: Sequence[str]) -> str | None:
+    """Why lines, the first of a file, are no texts but rows; None if they are texts."""
+    texts = [*_skip_empty(lines)]
+    if holds_json_objects(texts):
+        return "has JSON in each line, and texts are compared: write these, one a line, into a file"
+    if texts and all("\t" in line for line in texts):
+        return "has a tab in each line, and texts are compared: write those of each column, as by cut -f1, into a file"
+    return None
 
 
 def _skip_empty(texts: Iterator[str] | Sequence[str]) -> Iterator[str]:

@@ -56,9 +56,13 @@ class SyntheticTextSummary:
         }
 
     def __str__(self) -> str:
-        drops = ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items() if count)
+        drops = self.describe_dropped()
         summary = f"{self.pairs:,} pairs of {self.lines:,} lines, {self.mean_score:.3f} nats a token"
         return f"{summary}; dropped: {drops}" if drops else summary
+
+    def describe_dropped(self) -> str:
+        """Return the counts of pairs that do not stay, by the reason."""
+        return ", ".join(f"{reason}: {count:,}" for reason, count in self.dropped.items() if count)
 
 
 def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticTextSummary:

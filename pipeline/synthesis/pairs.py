@@ -19,7 +19,15 @@ LINES_PER_CHECK = 2048
 """Lines that are compared with held-out texts at a time."""
 EMPTY_REASON, HELD_OUT_REASON, TOO_LONG_REASON = "empty", "held out", "too long"
 NO_OUTPUT_REASON, SCORE_REASON = "nothing written", "score"
-DROP_REASONS = (EMPTY_REASON, HELD_OUT_REASON, TOO_LONG_REASON, NO_OUTPUT_REASON, SCORE_REASON)
+REMEDY_BY_REASON = {
+    EMPTY_REASON: "give a text with words",
+    HELD_OUT_REASON: "give a text that no test set has",
+    TOO_LONG_REASON: "give a text of shorter lines",
+    NO_OUTPUT_REASON: "train the model longer, or give another one",
+    SCORE_REASON: "give a lower min_score, or a percentile in its place",
+}
+"""By the reason why a pair is left out, the remedy where that leaves out most of all."""
+DROP_REASONS = tuple(REMEDY_BY_REASON)
 LineTranslator = Callable[[Iterable[str]], Iterator[Sequence[Translation]]]
 TextRow = tuple[str, ...]
 """A line, and after it its references if it has any."""

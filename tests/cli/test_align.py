@@ -120,7 +120,7 @@ def test_what_cannot_be_aligned(stages: Stages, texts: Path) -> None:
         ((*pair, "--gold", "short"), "short: has 1 lines, but some.de has 3"),
         ((*pair, "--layer", "7"), "--layer 7: the cross-attention has layers 1 to 1"),
         ((*pair, "--json"), "need --gold FILE"),
-        (pair[:3], "TARGET"),
+        (pair[:3], "give the file of the translations of some.de"),
         (("translate", stages.folder, "some.de", "--alignments", "a/b"), "a"),
         (("translate", stages.folder, "some.de", "--alignments", "a", "--out", "o"), "tfm align"),
     ):

@@ -39,3 +39,11 @@ def test_every_flag_of_decoding_is_in_the_table() -> None:
     ours = {*(flag for named, _ in rows() for flag in named)}
     others = {"--recipe", "--step", "--jsonl", "--device", "--cluster", "--set", "--out"}
     assert flags_of("translate") - others - {"model", "file", "more"} == ours
+
+
+def test_a_command_that_advises_a_recipe_takes_one() -> None:
+    """`require_flag` says "give it, or --recipe"."""
+    files = [file for file in (ROOT / "cli").rglob("*.py") if "require_flag(" in file.read_text("utf-8")]
+    assert len(files) > 6
+    for file in files:
+        assert re.search(r"\brecipe: RecipeFile|options\.recipe|def require_flag", file.read_text("utf-8")), file

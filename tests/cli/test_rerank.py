@@ -64,6 +64,7 @@ def test_too_few_references_are_said_before_lists_are_scored(
         (("--channel", "M", "--weights", "none.json"), 74, "none.json"),
         (("--language-model", "M", "--tune", "w", "--reference", "r"), 65, "a language model is wanted"),
         (("--channel", "M", "--tune", "no/w.json", "--reference", "r"), 73, "no/w.json"),
+        (("--channel", "M", "--tune", "w", "--reference", "sgm"), 65, "sgm: is a test set as WMT had it"),
         (("--channel", "M", "--tune", "w", "--reference", "r"), 65, "there is no list"),
     ],
 )
@@ -72,6 +73,9 @@ def test_words_that_do_not_go_together(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("r").write_text("one\n", "utf-8")
+    Path("sgm").write_text(
+        '<refset setid="x" trglang="en">\n<doc docid="1">\n<seg id="1">one</seg>\n</doc></refset>\n', "utf-8"
+    )
     done = tfm("rerank", *(str(stages.folder) if word == "M" else word for word in words), stdin="")
     assert done.code == code, done.err
     assert reason in " ".join(done.err.replace("│", " ").split())

@@ -51,6 +51,17 @@ def test_translations_are_of_the_pieces_of_a_shortlist(folder: Path) -> None:
     assert "input shortlist changed" in tfm(*into).err
 
 
+def test_links_that_spare_every_first_word_are_asked_whether_they_count_from_one(folder: Path) -> None:
+    given = Path("links.txt").read_text("utf-8").splitlines()
+    without_first = [" ".join(link for link in line.split() if "0" not in link.split("-")) for line in given]
+    assert sum(map(bool, without_first)) >= 10
+    write_lines(folder / "shifted.txt", without_first)
+    for name, is_asked in (("shifted.txt", True), ("links.txt", False)):
+        made = tfm("shortlist", "run", "--links", name, "--out", f"{name}.short")
+        assert made.code == 0, made.err
+        assert (f"{name}: none of its links is of the first word" in made.err) is is_asked
+
+
 def test_what_is_no_shortlist_or_does_not_fit_is_said(folder: Path) -> None:
     write_lines(folder / "few.txt", ["0-0"])
     for words, code, said in (

@@ -85,14 +85,21 @@ def rerank(
     from tfm.pipeline.reranking.features import FeatureScorer
     from tfm.pipeline.reranking.lists import read_lists
     from tfm.pipeline.reranking.weights import check_weights_fit_models, read_weights
+    from tfm.pipeline.text_files import check_text_file
 
+    if reference is not None:
+        check_text_file(reference)
     lines = stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file)
     lists = read_lists(lines, "stdin" if file == STDIN else str(file))
     if weights is not None:
         feature_weights = read_weights(weights)
         scorer = FeatureScorer.load(channel, language_model, device or "auto")
         check_weights_fit_models(feature_weights, scorer.fingerprints, weights)
+        is_first = True
         while batch := list(islice(lists, N_BEST_LISTS_PER_BATCH)):
+            if is_first:
+                _warn_of_channel_direction(scorer, batch)
+            is_first = False
             _print_reranked_lists(batch, scorer.score(batch), feature_weights, jsonl=jsonl)
         return
     assert tune is not None
@@ -136,6 +143,7 @@ def _tune_feature_weights(
     if len(references) != len(n_best_lists):  # said before hours of scoring
         counts = f"{format_count(len(references), 'reference')} of {format_count(len(n_best_lists), 'list')}"
         raise DataError(f"{counts}: give one for each line")
+    _warn_of_channel_direction(scorer, n_best_lists[:N_BEST_LISTS_PER_BATCH])
     with reporter.bar("scoring", len(n_best_lists), "lists") as bar:
         for begin in range(0, len(n_best_lists), N_BEST_LISTS_PER_BATCH):
             batch = n_best_lists[begin : begin + N_BEST_LISTS_PER_BATCH]
@@ -173,6 +181,15 @@ def _tune_feature_weights(
     )
     reporter.table(f"{title}; {num_trials:,} trials, seed {seed}", FEATURE_TABLE_COLUMNS, rows)
     _print_reranked_lists(n_best_lists, table, tuned_weights, jsonl=jsonl)
+
+
+def _warn_of_channel_direction(scorer: "FeatureScorer", lists: "list[NBestList]") -> None:
+    """Warn where the channel model translates in the direction of the lists, as it seems."""
+    from tfm.cli.console import make_reporter
+
+    problem = scorer.channel_direction_problem(lists)
+    if problem is not None:
+        make_reporter().warn(problem)
 
 
 def _print_reranked_lists(

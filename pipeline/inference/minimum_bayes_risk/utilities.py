@@ -11,6 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.scripts import find_untokenized_script
+
 Floats = NDArray[np.float64]
 TextIndices = Sequence[int]
 CHRF_ORDER, BLEU_ORDER, CHRF_BETA = 6, 4, 2
@@ -80,13 +82,15 @@ class SegmentChrf:
 
 
 class SegmentBleu:
-    """BLEU of each pair, as `sacrebleu.sentence_bleu` has it: effective order, exponential smoothing, tokens of 13a."""
+    """BLEU of each pair, as `sacrebleu.sentence_bleu` has it: effective order, exponential smoothing, tokens of 13a.
+
+    The tokens are those of `zh`, or characters, if the letters stand in a script that 13a cannot read.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         from sacrebleu.metrics.helpers import extract_word_ngrams
-        from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-        tokenize = Tokenizer13a()  # type: ignore[no-untyped-call]
+        tokenize = _choose_tokenizer(texts)
         words = [tokenize(text.rstrip()).split() for text in texts]
         self._ngrams = _NgramCounts(
             [[extract_word_ngrams(tokens, order) for order in range(1, BLEU_ORDER + 1)] for tokens in words]
@@ -103,6 +107,22 @@ class SegmentBleu:
         smoothed = np.where(matches[:order] > 0, matches[:order], 0.5**misses) / hypothesis_totals[:order, None]
         brevity = np.exp(np.minimum(0, 1 - length / hypothesis_totals[0]))
         return np.where(matches.any(0), 100 * brevity * np.exp(np.log(smoothed).mean(0)), 0)
+
+
+def _choose_tokenizer(texts: Sequence[str]) -> Callable[[str], str]:
+    """The tokenizer of BLEU for some texts; none that has to be installed, by which a choice would depend on it."""
+    script = None if all(map(str.isascii, texts)) else find_untokenized_script(texts)
+    if script is None:
+        from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+        return Tokenizer13a()  # type: ignore[no-untyped-call]
+    if script[0] == "Han":
+        from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
+
+        return TokenizerZh()  # type: ignore[no-untyped-call]
+    from sacrebleu.tokenizers.tokenizer_char import TokenizerChar
+
+    return TokenizerChar()  # type: ignore[no-untyped-call]
 
 
 class ExactMatch:

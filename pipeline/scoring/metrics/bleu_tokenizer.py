@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from tfm.data.scripts import MIN_SCRIPT_SHARE, letters_by_script
+from tfm.data.scripts import find_untokenized_script
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.distribution import install_command
 
@@ -27,19 +27,13 @@ class TokenizerChoice:
 def choose_tokenizer(references: Sequence[Sequence[str]]) -> TokenizerChoice:
     """Choose the tokenizer by which BLEU can read these references; 13a where words stand between spaces.
 
-    The choice follows the most frequent of the scripts that 13a cannot read, where these have a share of
-    MIN_SCRIPT_SHARE or more. Han beside kana is Japanese, if a tenth or more of the two are kana. Without its package a
-    language of MeCab is read by characters.
+    The choice follows `find_untokenized_script`. Without its package a language of MeCab is read by characters.
     """
-    letters = letters_by_script(text for column in references for text in column)
-    total, num_others = letters.total(), letters.pop("others", 0)
-    if total - num_others < MIN_SCRIPT_SHARE * max(total, 1):
+    script_and_share = find_untokenized_script(text for column in references for text in column)
+    if script_and_share is None:
         return TokenizerChoice("13a", "words stand between spaces")
-    east = letters["Han"] + letters["kana"]
-    if letters["kana"] >= 0.1 * east:
-        letters["kana"], letters["Han"] = east, 0  # Japanese is written in both
-    script, count = max(letters.items(), key=lambda entry: entry[1])
-    reason = f"{100 * count / total:.0f} % of the references' letters are {script.replace('_', ' ')}"
+    script, share = script_and_share
+    reason = f"{100 * share:.0f} % of the references' letters are {script.replace('_', ' ')}"
     better_tokenizer = {"Han": "zh", "kana": "ja-mecab", "Hangul": "ko-mecab"}.get(script, "char")
     if script == "kana":
         reason += " or Han"

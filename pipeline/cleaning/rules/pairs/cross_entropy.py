@@ -17,6 +17,10 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
+NUM_DIRECTION_PAIRS = 128
+MIN_DIRECTION_NATS = 1.0
+"""Nats a piece, of both models together, by which pairs are likelier the other way round where models are exchanged."""
+
 
 class DualCrossEntropy:
     """Two models that score pairs.
@@ -62,6 +66,35 @@ def _load_translation_model(name: str, device: str, rule: str) -> LoadedModel:
                         file=name)  # fmt: skip
     loaded.check_has_one_direction()
     return loaded
+
+
+def exchanged_models_problem(
+    forward: LoadedModel, backward: LoadedModel, pairs: Sequence[tuple[str, str]], rule: str
+) -> str | None:
+    """Return why the models are exchanged, as it seems: pairs are likelier with source and target exchanged; else None.
+
+    Args:
+        forward: the model from source to target.
+        backward: the model from target to source.
+        pairs: the first of the corpus, NUM_DIRECTION_PAIRS of which are read.
+        rule: its name.
+    """
+    if not pairs:
+        return None
+    sources, targets = map(list, zip(*pairs[:NUM_DIRECTION_PAIRS], strict=True))
+    entropies = np.stack(
+        [
+            measure_cross_entropies(forward, sources, targets) + measure_cross_entropies(backward, targets, sources),
+            measure_cross_entropies(forward, targets, sources) + measure_cross_entropies(backward, sources, targets),
+        ]
+    )
+    readable = entropies[:, np.isfinite(entropies).all(0)]
+    if not readable.shape[1] or readable[0].mean() - readable[1].mean() < MIN_DIRECTION_NATS:
+        return None
+    return (
+        f"clean.{rule}: the models find pairs likelier with source and target exchanged: is `forward` the model from "
+        "source to target?"
+    )
 
 
 def measure_cross_entropies(loaded: LoadedModel, sources: Sequence[str], targets: Sequence[str]) -> Floats:

@@ -4,6 +4,7 @@ OpusFilter's LangidFilter is the same, but rounds to two digits. An empty side h
 """
 
 from collections.abc import Callable
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -33,7 +34,7 @@ def make_language_measure(config: LanguageConfig) -> Callable[[TextPairBatch], F
         from py3langid import langid
     except ImportError:
         raise missing_package_error("language", "py3langid") from None
-    identifier = _load_identifier(langid)
+    identifier = copy(_load_identifier(langid))  # its set of languages is this rule's alone
     codes = [code for code in (config.source, config.target) if code is not None]
     for code in (*codes, *config.languages):
         if code not in identifier.labels:

@@ -1,5 +1,6 @@
 """Alignments from cross-attention: by word, from every head, against plain loops over the weights of one sentence."""
 
+import json
 import random
 from itertools import product
 from pathlib import Path
@@ -32,6 +33,8 @@ from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
 from tfm.pipeline.scoring.alignment.gold import read_pair_files
 from tfm.pipeline.scoring.alignment.head_scores import score_heads
 from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.special import UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
 PAIRS = [
@@ -106,6 +109,51 @@ def test_each_piece_has_the_word_it_is_in(kind: Any) -> None:
         for place, word in enumerate(chosen):
             pieces = [number for number, of in zip(ids, found, strict=True) if of == place]
             assert tokenizer.decode(pieces).strip() == word
+
+
+@pytest.mark.parametrize("form", ["nfc", "nfkc", "nfkd"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char", "byte"])
+def test_a_word_that_normalizing_divides_or_takes_away_stays_one(kind: Any, form: Any) -> None:
+    """By the characters of the text that each piece stands for."""
+    spelled = ["it´s a dog", "½ of ﷺ the sea", "¨ dog \u00a8a sea", "snow ´´ is cold"]
+    size = 300 if kind == "byte" else 90
+    tokenizer = train(
+        [*TEXTS, *spelled], TokenizerConfig(kind=kind, vocab_size=size, min_frequency=1, normalization=form)
+    )
+    words = PieceToWordMapper(tokenizer)
+    for text in [*spelled, "qqq ´q dog", "ﷺ ﷺ sea"]:
+        ids, found = tokenizer.encode(text), words.word_indices(tokenizer.encode(text), text)
+        for number, word, (_, start, end) in zip(ids, found, tokenizer.encode_spans(text), strict=True):
+            if number == UNK_ID or tokenizer.surface(number).strip():  # a space is of no word
+                assert word == len(text[: max(end, start + 1)].split()) - 1
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char", "byte"])
+def test_tokens_before_a_text_are_no_words_of_it(kind: Any) -> None:
+    """Tags of training pairs, and languages; also where a piece is unknown."""
+    plain = train(TEXTS, TokenizerConfig(kind=kind, vocab_size=300 if kind == "byte" else 80, min_frequency=1))
+    tagged = plain.with_tags("<BT>").select_tag("<BT>")
+    spoken = plain.with_languages("deu", "eng").select_target_language("deu")
+    for text in ("a dog runs", "a dog qzq asleep", "qzq"):
+        ids, words = plain.encode(text), PieceToWordMapper(plain)
+        marked = words.decode_marking_unknown(ids)
+        expected = words.word_indices(ids, marked)
+        for tokenizer in (tagged, spoken):
+            mapper, longer = PieceToWordMapper(tokenizer), tokenizer.encode(text)
+            assert mapper.decode_marking_unknown(longer) == marked
+            assert mapper.word_indices(longer, marked) == [NO_WORD, *expected]
+
+
+def test_an_invisible_word_has_no_piece_and_those_behind_keep_their_places() -> None:
+    document = train(TEXTS, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1)).document
+    document["normalizer"] = {"type": "Replace", "pattern": {"String": "\u200b"}, "content": ""}
+    tokenizer = Tokenizer.from_json(json.dumps(document))
+    text = "a \u200b dog runs"
+    ids = tokenizer.encode(text)
+    found = PieceToWordMapper(tokenizer).word_indices(ids, text)
+    letters = [(word, tokenizer.surface(number).strip()) for number, word in zip(ids, found, strict=True)]
+    texts = ["".join(letter for word, letter in letters if word == place) for place in range(4)]
+    assert texts == ["a", "", "dog", "runs"]
 
 
 def test_attention_between_words_of_some_pieces() -> None:

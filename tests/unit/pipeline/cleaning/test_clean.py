@@ -269,7 +269,7 @@ def test_where_no_pair_is_left_and_a_script_has_no_spaces_the_remedy_is_said(tmp
     (tmp_path / "source").write_text("今天天气很好，我们去公园。\n" * 3, "utf-8")
     (tmp_path / "target").write_text("The weather is very nice today, so we go to the park.\n" * 3, "utf-8")
     train = CorpusConfig(format="text", source=str(tmp_path / "source"), target=str(tmp_path / "target"))
-    with pytest.raises(DataError, match=r"dropped: ratio: 3; clean\.ratio compares words .* set clean\.ratio\.unit"):
+    with pytest.raises(DataError, match=r"dropped: ratio: 3; clean\.ratio counts words .* set clean\.ratio\.unit"):
         clean(
             CleanConfig(),
             DataConfig(train=(train,)),
@@ -278,6 +278,26 @@ def test_where_no_pair_is_left_and_a_script_has_no_spaces_the_remedy_is_said(tmp
             command=(),
             reporter=Listening(),
         )
+
+
+def test_a_least_length_in_words_is_warned_of_where_a_script_has_no_spaces(tmp_path: Path) -> None:
+    """Two corpora, of which one is lost by it; with Latin letters alone there is no such remedy."""
+    texts = {
+        "a": "今天天气很好，我们去公园。{}",
+        "b": "Gut !{}",
+        "c": "The weather is nice today, so we go to the park.{}",
+    }
+    for name, line in texts.items():
+        (tmp_path / name).write_text("".join(line.format(number) + "\n" for number in range(4)), "utf-8")
+    config = CleanConfig.model_validate({"length": {"min": 3}, "ratio": None})
+    for name, is_warned_of in (("a", True), ("b", False)):
+        pairs = [(name, "c"), ("c", "c")]
+        train = [CorpusConfig(source=str(tmp_path / one), target=str(tmp_path / other)) for one, other in pairs]
+        reporter, rules = Listening(), config.model_copy(update={"copies": None})
+        clean(rules, DataConfig(train=tuple(train)), tmp_path / f"clean-{name}", whole_corpora=True, command=(),
+              reporter=reporter)  # fmt: skip
+        found = ["clean.length counts words" in each for each in reporter.warnings]
+        assert found.count(True) == is_warned_of, reporter.warnings
 
 
 def test_a_percentile_by_itself_is_of_all_pairs_that_the_rule_looked_at(tmp_path: Path) -> None:
@@ -298,6 +318,25 @@ def test_a_percentile_by_itself_is_of_all_pairs_that_the_rule_looked_at(tmp_path
     (letters,) = (each for each in rules if each["rule"] == "letters")
     assert letters["dropped"] == 6  # of 60
     assert letters["alone"] == 0  # of 100, the worst of which are 40 equal ones
+
+
+def test_the_report_is_json_where_the_worst_scores_are_infinite(tmp_path: Path) -> None:
+    """A ratio with an empty side: equal scores have the same fate, so that no pair is dropped."""
+    (tmp_path / "source").write_text("".join(f"a b {number}\n" for number in range(50)), "utf-8")
+    (tmp_path / "target").write_text("\n" * 3 + "".join(f"c {number}\n" for number in range(47)), "utf-8")
+    train = CorpusConfig(format="text", source=str(tmp_path / "source"), target=str(tmp_path / "target"))
+    given = {"ratio": {"percentile": 2}, "empty": None, "length": None, "letters": None}
+    out = tmp_path / "clean"
+    data = DataConfig(train=(train,))
+    clean(CleanConfig.model_validate(given), data, out, whole_corpora=True, command=(), reporter=Listening())
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    rules = json.loads((out / "report.json").read_text("utf-8"), parse_constant=refuse)["rules"]
+    (ratio,) = (each for each in rules if each["rule"] == "ratio")
+    assert ratio["dropped"] == 0
+    assert ratio["limits"] == [{"score": "score", "percentile": 2.0}]
 
 
 def test_a_corpus_that_is_lost_is_warned_of_with_the_rule(data: DataConfig, tmp_path: Path) -> None:
@@ -408,4 +447,4 @@ def test_a_ratio_of_words_is_warned_of_where_a_script_has_no_spaces(
     show_dry_run(config, data, None, whole_corpora=True, reporter=dry)
     clean(config, data, tmp_path / "clean", whole_corpora=True, command=(), reporter=real)
     assert dry.warnings == real.warnings
-    assert ["clean.ratio compares words" in each for each in real.warnings] == [True] * is_warned_of
+    assert ["clean.ratio counts words" in each for each in real.warnings] == [True] * is_warned_of

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tfm
+from tests.recording_reporter import Listening
 from tests.tiny_model import TEXTS, publish_model, tiny_model
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
@@ -55,8 +56,27 @@ def test_scores_are_those_of_the_equation_and_the_limits_are_kept(tmp_path: Path
         stale_reason(plan_clean(other, data, tmp_path / "clean", whole_corpora=True))
     )
     least = CleanConfig.model_validate(off | {"cross_entropy": {**swapped, "percentile": None, "min": 0.5}})
-    with pytest.raises(DataError, match="no training pair is left; dropped: cross_entropy: 5"):
+    with pytest.raises(DataError, match="no training pair is left; dropped: cross_entropy: 5; change cross_entropy in"):
         clean(least, data, tmp_path / "none", whole_corpora=True, command=["tfm"], reporter=NullReporter())
+
+
+@pytest.mark.parametrize("rule", ["cross_entropy", "mutual_information"])
+def test_models_that_are_exchanged_are_warned_of(rule: str, tmp_path: Path) -> None:
+    """By pairs that the forward model wrote."""
+    forward, backward = publish_model(tmp_path / "forward"), publish_model(tmp_path / "backward", norm="post")
+    sources = [*TEXTS, "a dog", "the sea", "two cats asleep", "snow !"]
+    targets = tfm.load(forward, device="cpu").translate(sources, beam=1, max_length=8)
+    for name, texts in (("text.0", sources), ("text.1", targets)):
+        (tmp_path / name).write_text("".join(text + "\n" for text in texts), "utf-8")
+    corpus = CorpusConfig(source=str(tmp_path / "text.0"), target=str(tmp_path / "text.1"))
+    off = dict.fromkeys(("controls", "empty", "length", "ratio", "copies", "letters", "overlap", "duplicates"))
+    for number, models in enumerate(((forward, backward), (backward, forward))):
+        settings = {"forward": str(models[0]), "backward": str(models[1]), "percentile": 10}
+        out, reporter = tmp_path / f"clean{number}", Listening()
+        config = CleanConfig.model_validate(off | {rule: settings})
+        clean(config, DataConfig(train=(corpus,)), out, whole_corpora=True, command=["tfm"], reporter=reporter)
+        warnings = [each for each in reporter.warnings if "is `forward` the model from source to target?" in each]
+        assert len(warnings) == number, reporter.warnings
 
 
 def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:

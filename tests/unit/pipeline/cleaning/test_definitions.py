@@ -106,7 +106,7 @@ PLAIN: dict[str, tuple[Callable[[TextPairBatch], np.ndarray], Callable[[str, str
     "exact copies": (lambda pairs: measure_side_similarity(pairs, CopiesConfig(fold_case=False)), likeness),
     "numbers": (
         lambda pairs: measure_digit_similarity(pairs, NumbersConfig()),
-        lambda s, t: SequenceMatcher(None, digits(s), digits(t)).ratio(),
+        lambda s, t: SequenceMatcher(None, digits(s), digits(t), autojunk=False).ratio(),
     ),
     "punctuation": (lambda pairs: measure_end_mark_similarity(pairs, PunctuationConfig()), punctuation),
 }
@@ -177,6 +177,23 @@ def test_marks_and_digits_make_no_difference_where_they_are_to_be_ignored() -> N
 def test_vowels_that_are_signs_are_no_marks(one: str, other: str, are_same: bool) -> None:
     keys = duplicate_keys(batch([(one, "x"), (other, "x")]), DuplicatesConfig(ignore="marks"))
     assert bool(keys[0] == keys[1]) == are_same
+
+
+@pytest.mark.parametrize("count", [150, 199, 200, 400, 1000])
+def test_one_digit_makes_no_long_list_of_numbers_unlike(count: int) -> None:
+    """2 M / T: all digits but one are in two blocks."""
+    one = "".join(random.Random(count).choices("123456789", k=count))
+    other = one[:7] + ("1" if one[7] != "1" else "2") + one[8:]
+    found = measure_digit_similarity(batch([(one, other), (one, one)]), NumbersConfig())
+    assert found[:, 0] == pytest.approx([(count - 1) / count, 1.0])
+
+
+def test_digits_beyond_those_that_are_ordered_are_compared_as_a_multiset_in_no_time() -> None:
+    draw = random.Random(1)
+    one, other = ("".join(draw.choices("123456789", k=50_000)) for _ in range(2))
+    found = measure_digit_similarity(batch([(one, other), (one, one[:25_000])]), NumbersConfig())
+    shared = (Counter(one) & Counter(other)).total()
+    assert found[:, 0] == pytest.approx([shared / 50_000, 2 / 3])
 
 
 def test_boilerplate_is_counted_by_side_with_numbers_apart() -> None:

@@ -12,6 +12,8 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.rules.pairs.config import RatioConfig
 from tfm.pipeline.cleaning.rules.texts.config import LanguageConfig, LengthConfig
+from tfm.pipeline.cleaning.rules.texts.language import make_language_measure
+from tfm.pipeline.cleaning.text_batch import TextPairBatch
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
@@ -269,6 +271,17 @@ def test_languages_and_those_that_are_told_apart(tmp_path: Path) -> None:
     assert told == [pairs[1]]  # nothing else to take it for
     with pytest.raises(RecipeError, match='py3langid does not know the language "zz"'):
         kept(tmp_path, pairs, {"language": {"source": "zz"}})
+
+
+def test_languages_that_one_cleaning_tells_apart_are_not_those_of_the_next() -> None:
+    """In one process: `tfm run A B`, and the measurers of a cluster's node."""
+    pytest.importorskip("py3langid", reason="needs the extra `clean`")
+    pairs = TextPairBatch(["The dog runs through the green park."] * 2, ["Der Hund rennt .", "Le chien court."])
+    two = make_language_measure(LanguageConfig(target="de", languages=("de", "en")))
+    before = two(pairs)
+    every = make_language_measure(LanguageConfig(target="fr"))
+    assert (every(pairs)[:, 0] > 0).tolist() == [False, True]
+    assert (two(pairs) == before).all()
 
 
 def test_all_languages_of_the_library_may_be_asked_for() -> None:

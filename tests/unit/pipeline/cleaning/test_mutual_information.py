@@ -100,6 +100,23 @@ def test_a_dry_run_decides_as_the_run_does(tmp_path: Path) -> None:
     assert any("7 pairs read, 2 kept" in line for line in reporter.lines), reporter.lines
 
 
+@pytest.mark.parametrize("rule", ["mutual_information", "cross_entropy"])
+def test_texts_without_a_source_have_no_score_and_stay(rule: str, tmp_path: Path) -> None:
+    """Beside a corpus of pairs, which are scored as without them."""
+    scorer(tmp_path)
+    pairs, texts = corpus_of(tmp_path, PAIRS[:4]).train, CorpusConfig(source=None, target=str(tmp_path / "text.1"))
+    models = {"forward": str(tmp_path / "forward"), "backward": str(tmp_path / "backward"), "min": 1e-30}
+    config, columns = CleanConfig.model_validate(OFF | {rule: models}), []
+    for name, train in (("mixed", (texts, *pairs, texts)), ("alone", pairs)):
+        out = tmp_path / name
+        clean(config, DataConfig(train=train), out, whole_corpora=True, command=["tfm"], reporter=NullReporter())
+        columns.append(pq.read_table(out / "scores.parquet")[rule].to_pylist())
+    none = [None] * 4
+    assert columns[0] == [*none, *columns[1], *none]
+    for number in (0, 2):
+        assert (tmp_path / "mixed" / f"train.{number}.target.txt").read_bytes() == (tmp_path / "text.1").read_bytes()
+
+
 def test_pairs_without_another_have_no_score(tmp_path: Path) -> None:
     """Nothing says how likely a text is beside another source, where there is none."""
     models = scorer(tmp_path)

@@ -16,7 +16,7 @@ from tfm.pipeline.cleaning.rules.registry import RULES_REVISION
 from tfm.pipeline.stages import clean as stage
 
 # of scores, verdicts and texts, by revision; a change of one is a new revision, never a new hash of an old one
-VERDICT_HASHES = {3: "a6859912e8d5d286", 4: "02da138b37870334"}
+VERDICT_HASHES = {3: "a6859912e8d5d286", 4: "02da138b37870334", 5: "bcc00b8cd6aeb80d"}
 RULES = CleanConfig.model_validate(
     {
         "controls": {"action": "remove"},
@@ -40,6 +40,7 @@ PAIRS = [
     ("12 % & § 17 – 4 / 3", "12 % & § 17 – 4 / 3 = 8"),
     ("In 1984 it rained .", "1985 regnete es ."),
     ("٣ apples .", "3 Äpfel ."),
+    ("a " + "123456789" * 30, "ein " + "123456789" * 20 + "2" + "123456789" * 10),
     ("<b>bold</b> words", "fette Wörter"),
     ("See http://example.org/a", "Siehe http://example.org/b"),
     ("Is it late ?", "Es ist spät ."),

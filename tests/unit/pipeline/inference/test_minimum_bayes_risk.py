@@ -19,6 +19,7 @@ from tfm.pipeline.inference.minimum_bayes_risk.utilities import UTILITIES
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
 SEGMENT_SCORES: dict[str, Callable[[str, str], float]] = {
     "chrf": lambda hypothesis, reference: sacrebleu.sentence_chrf(hypothesis, [reference]).score,
@@ -36,7 +37,38 @@ def as_candidates(texts: list[str]) -> list[Translation]:
 @pytest.mark.parametrize("name", UTILITIES)
 @given(texts=st.lists(sentences | st.text(max_size=6), min_size=1, max_size=6, unique=True))
 def test_utilities_are_sacrebleus_segment_scores(name: str, texts: list[str]) -> None:
+    compare_with_sacrebleu(name, texts)
+
+
+@pytest.mark.parametrize(
+    ("characters", "tokenizer"),
+    [
+        ("我们喜欢狗猫。 a1", "zh"),
+        ("これはとても文で。 a1", "char"),
+        ("\u0e09\u0e31\u0e19\u0e23\u0e41 a", "char"),
+        ("나는개가 .", "char"),
+    ],
+)
+def test_bleu_of_scripts_that_13a_cannot_read_is_by_their_characters(characters: str, tokenizer: str) -> None:
+    """By 13a a sentence is one token, and the likeness of all that differ is 0."""
+    draw = random.Random(tokenizer)
+    for _ in range(20):
+        texts = list(dict.fromkeys("".join(draw.choices(characters, k=draw.randint(5, 12))) for _ in range(5)))
+        compare_with_sacrebleu("bleu", [characters, *texts])
+    longer, shorter, other = characters[:-2], characters[:6], characters[3:5]
+    near, far = (UTILITIES["bleu"]([longer, shorter, other])(hypothesis, [0])[0] for hypothesis in (1, 2))
+    assert near > far
+
+
+def compare_with_sacrebleu(name: str, texts: list[str]) -> None:
+    """Raise AssertionError where a utility is not sacrebleu's score of a segment."""
     utility, plain = UTILITIES[name](texts), SEGMENT_SCORES[name]
+    if name == "bleu" and (tokenizer := choose_tokenizer([texts]).name) != "13a":
+        tokenizer = "zh" if tokenizer == "zh" else "char"
+
+        def plain(hypothesis: str, reference: str) -> float:
+            return sacrebleu.sentence_bleu(hypothesis, [reference], tokenize=tokenizer).score
+
     for number, hypothesis in enumerate(texts):
         expected = [plain(hypothesis, reference) for reference in texts]
         assert np.allclose(utility(number, range(len(texts))), expected, atol=1e-9)

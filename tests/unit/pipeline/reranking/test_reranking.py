@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import tfm
 from tests.tiny_model import TEXTS, publish_model, tiny_model
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError
@@ -77,6 +78,23 @@ def test_scores_and_choice_are_those_of_a_plain_double_loop(scorer: FeatureScore
 def test_features_do_not_depend_on_the_lists_beside_them(scorer: FeatureScorer) -> None:
     alone = np.concatenate([scorer.score([each]) for each in LISTS])
     np.testing.assert_allclose(scorer.score(LISTS), alone, atol=1e-4)
+
+
+def test_a_channel_of_the_lists_own_direction_is_warned_of(tmp_path: Path) -> None:
+    """By translations that it wrote itself; of the other direction is a model that wrote the sources."""
+    folder = publish_model(tmp_path / "model")
+    sources = [*TEXTS, "a dog", "the sea", "snow !"]
+    targets = tfm.load(folder, device="cpu").translate(sources, beam=1, max_length=8)
+    scorer = FeatureScorer.load(folder, None, "cpu")
+    own, other = (
+        [NBestList(source, (Translation(target, -1.0, -1.0, 1),)) for source, target in zip(*sides, strict=True)]
+        for sides in ((sources, targets), (targets, sources))
+    )
+    assert "is it the model of the other direction?" in str(scorer.channel_direction_problem(own))
+    assert scorer.channel_direction_problem(other) is None
+    assert scorer.channel_direction_problem([]) is None
+    empty = [NBestList("a dog", (Translation("", -1.0, -1.0, 1),))]
+    assert scorer.channel_direction_problem(empty) is None
 
 
 def test_models_that_are_not_given_have_no_feature(scorer: FeatureScorer) -> None:

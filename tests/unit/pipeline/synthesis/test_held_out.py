@@ -6,6 +6,7 @@ import pytest
 
 from tests.tiny_training import run, training, write_dataset
 from tfm.data.dataset.store import load_dataset
+from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.manifest import Input
 from tfm.pipeline.synthesis.held_out import read_held_out_texts
 
@@ -36,3 +37,28 @@ def test_another_dataset_beside_a_model_is_not_taken_for_its_own(made: Path) -> 
     held_out = read_held_out_texts([Input.from_artifact(made / "model")], [])
     assert held_out.missing == ("run/dataset",)
     assert not len(held_out.keys)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            '<srcset setid="x" srclang="any">\n<doc docid="1">\n<seg id="1">a dog</seg>\n</doc></srcset>\n',
+            "as WMT had it",
+        ),
+        ('{"source": "a dog", "target": "ein Hund"}\n', "has JSON in each line"),
+        ("a dog\tein Hund\n\na cat\teine Katze\n", "has a tab in each line"),
+        ("a dog\na\ttab in one\n", None),
+        ("", None),
+    ],
+)
+def test_a_test_set_of_another_form_is_refused_as_none_of_its_lines_would_be_found(
+    content: str, reason: str | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "test"
+    file.write_text(content, "utf-8")
+    if reason is None:
+        assert read_held_out_texts([], [file]).contains(["a dog"]).tolist() == [bool(content)]
+        return
+    with pytest.raises(DataError, match=reason):
+        read_held_out_texts([], [file])

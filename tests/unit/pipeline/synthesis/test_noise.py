@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from tfm.data.scripts import split_words
 from tfm.pipeline.synthesis.config import DEFAULT_HIDDEN_WORD, NoiseConfig
 from tfm.pipeline.synthesis.noise import add_noise
 
@@ -29,6 +30,27 @@ def test_words_are_hidden_with_their_probability() -> None:
         given in (word, DEFAULT_HIDDEN_WORD) for words in texts for given, word in zip(words, WORDS, strict=True)
     )
     assert "_" in noisy(fill=0.5, filler="_")[0].split()
+
+
+@pytest.mark.parametrize("text", ["これはとても良い文です", "我们喜欢狗和猫咪的照片", "ฉันรักแมวสีดำ"])
+def test_a_sentence_without_spaces_is_not_one_word(text: str) -> None:
+    """A tenth of its characters is hidden or left out, never all, and no space comes in."""
+    count = len(split_words(text))
+    texts = [add_noise(text, NoiseConfig(delete=0.1, fill=0, window=0), sample) for sample in range(400)]
+    assert sum(len(split_words(each)) for each in texts) / (400 * count) == pytest.approx(0.9, abs=0.03)
+    hidden = [add_noise(text, NoiseConfig(delete=0, fill=0.1, window=0), sample) for sample in range(400)]
+    assert sum(each.count(DEFAULT_HIDDEN_WORD) for each in hidden) / (400 * count) == pytest.approx(0.1, abs=0.03)
+    moved = [add_noise(text, NoiseConfig(delete=0, fill=0, window=3), sample) for sample in range(40)]
+    assert all(sorted(each) == sorted(text) for each in moved)
+    assert len({*moved}) > 30
+    assert not any(" " in each for each in (*texts, *hidden, *moved))
+
+
+def test_spaces_between_phrases_go_with_the_word_before_them() -> None:
+    config = NoiseConfig(delete=0, fill=0, window=1)
+    texts = {add_noise("東京 タワー", config, sample) for sample in range(50)}
+    assert len(texts) > 3
+    assert all("京 " in text and text.count(" ") == 1 for text in texts)
 
 
 @pytest.mark.parametrize("window", [0, 1, 3])

@@ -139,7 +139,7 @@ def test_low_scores_are_dropped_by_value_and_by_share(make: Make) -> None:
     assert [each["score"] < limit for each in lost if each["reason"] == "score"] == [True, True]
     by_share = make("share", percentile=40)
     assert min(pq.read_table(by_share / "scores.parquet")["score"].to_pylist()) == scores[int(len(scores) * 0.4)]
-    with pytest.raises(DataError, match=r"no pair is left: .*score: 6"):
+    with pytest.raises(DataError, match=r"no pair is left; dropped: .*score: 6; give a lower min_score"):
         make("none", min_score=-1e-9)
 
 
