@@ -1,4 +1,4 @@
-"""Translations into languages that vary from row to row, as `TranslationVariableLanguages` of `datasets` has them:
+"""Translations into languages that vary from row to row, as a feature of `datasets` has them:
 `{"language": ["de", "en"], "translation": ["Hund", "dog"]}`."""
 
 from collections.abc import Mapping, Sequence
@@ -46,8 +46,8 @@ def texts_of_language(value: Mapping[str, Sequence[str | None]], language: str, 
 
 
 def language_column(table: pa.Table, name: str, lists: str | None, path: str, first_row: int) -> pa.ChunkedArray | None:
-    """The texts of a language, which is named alone where the column is `translation`, else `COLUMN.LANGUAGE`; None if
-    the table has no such column.
+    """The texts of a language; None if the table has no such column. The language is named alone where the column is
+    `translation`, else behind its name and a dot.
 
     Args:
         table: some rows.
