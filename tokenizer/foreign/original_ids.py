@@ -1,12 +1,21 @@
 """The ids that pieces have where their tokenizer comes from, kept in a file beside it."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 ORIGINAL_IDS_FILE = "original_ids.json"
 """By the name of a tokenizer's file, of each id the id of the same piece where the tokenizer comes from; null: none."""
+FAIRSEQ_CLASSES = frozenset(
+    f"{model}Tokenizer" for model in ("XLMRoberta", "Nllb", "MBart", "MBart50", "Barthez", "Plbart", "PLBart", "XGLM")
+)
+"""The classes of transformers that number the pieces of a SentencePiece model as fairseq does: control tokens come first,
+and all other pieces stand one behind their place in the model (tokenization_xlm_roberta.py there)."""
+FAIRSEQ_IDS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+MODEL_HEAD = ("<unk>", "<s>", "</s>")
+"""The first pieces of a model whose ids are moved; others have the control tokens in their places already."""
 
 
 def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, ...]:
@@ -38,3 +47,16 @@ def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, .
     ):
         raise ValueError(f"{file}: has no ids of the pieces of {name}")
     return tuple(ids)
+
+
+def fairseq_ids(pieces: Mapping[int, str], ids: Sequence[int | None]) -> list[int | None]:
+    """Return the ids there of pieces of ours, by our ids.
+
+    Args:
+        pieces: of the SentencePiece model, by their place in it.
+        ids: by our ids the place in the model; None of a piece of ours.
+    """
+    if tuple(pieces.get(number) for number in range(len(MODEL_HEAD))) != MODEL_HEAD:
+        return [*ids]
+    moved = [None if number is None else FAIRSEQ_IDS.get(pieces[number], number + 1) for number in ids]
+    return [FAIRSEQ_IDS["<pad>"] if moved[0] is None else moved[0], *moved[1:]]
