@@ -11,8 +11,8 @@ ORIGINAL_IDS_FILE = "original_ids.json"
 FAIRSEQ_CLASSES = frozenset(
     f"{model}Tokenizer" for model in ("XLMRoberta", "Nllb", "MBart", "MBart50", "Barthez", "PLBart", "XGLM")
 )
-"""The classes of transformers that number the pieces of a SentencePiece model as fairseq does: control tokens first, and
-all other pieces one behind their place in the model (tokenization_xlm_roberta.py there)."""
+"""The classes of transformers that number the pieces of a SentencePiece model as fairseq does: control tokens first,
+and all other pieces one behind their place in the model (tokenization_xlm_roberta.py there)."""
 FAIRSEQ_IDS = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
 MODEL_HEAD = ("<unk>", "<s>", "</s>")
 """The first pieces of a model whose ids are moved; others have the control tokens in their places already."""
