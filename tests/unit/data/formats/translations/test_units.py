@@ -11,6 +11,7 @@ from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
+from tfm.data.formats.translations.xml_events import read_events
 
 WILD = Path(__file__).parents[6] / "shared" / "data" / "wild"
 TMX = """<?xml version="1.0" encoding="UTF-8"?>
@@ -266,3 +267,20 @@ def test_a_large_memory_is_read_bit_by_bit(tmp_path: Path) -> None:
 def test_keys_that_do_not_fit(keys: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         CorpusConfig.model_validate({"path": "a", **keys})
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("a&nbsp;b", "write the character in place of an entity of HTML"),
+        ("a&#x1F;b", "remove references to control characters"),
+        ("a\x1fb", r"tr -d '\000-\010\013\014\016-\037' < FILE"),
+        ("a & b", "a bare &"),
+        ("a</b>", "xmllint FILE shows the place"),
+    ],
+)
+def test_every_error_of_xml_has_a_remedy(text: str, remedy: str, tmp_path: Path) -> None:
+    (tmp_path / "a.tmx").write_text(f"<tmx><body><tu><seg>{text}</seg></tu></body></tmx>", "utf-8")
+    with pytest.raises(DataError, match="line 1: not XML: ") as error:
+        [*read_events(tmp_path / "a.tmx")]
+    assert remedy in str(error.value).partition("; ")[2]
