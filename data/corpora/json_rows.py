@@ -121,24 +121,15 @@ def _get_column_value(row: object, column: str, lists: str | None, path: Path, l
     if isinstance(row, dict) and column not in row and isinstance(nested, dict) and column in nested:
         value = nested
     elif isinstance(row, dict) and column not in row and has_variable_languages(nested) and "." not in column:
-        return _get_language_text(nested, column, lists, path, line)
+        return texts_of_language(nested, column, lists, path, line)
     for key in [column] if isinstance(value, dict) and column in value else column.split("."):
         if has_variable_languages(value) and key not in value:
-            return _get_language_text(value, key, lists, path, line)
+            return texts_of_language(value, key, lists, path, line)
         if not isinstance(value, dict) or key not in value:
             has = f"; it has {format_names(row)}" if isinstance(row, dict) else ""
             raise DataError(f"there is no {column!r}{has}", file=path, line=line)
         value = value[key]
     return value
-
-
-def _get_language_text(
-    value: Mapping[str, Sequence[str | None]], language: str, lists: str | None, path: Path, line: int
-) -> object:
-    try:
-        return texts_of_language(value, language, lists)
-    except ValueError as error:
-        raise DataError(str(error), file=path, line=line) from None
 
 
 def _value_to_text_or_texts(

@@ -2,11 +2,13 @@
 `{"language": ["de", "en"], "translation": ["Hund", "dog"]}`."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypeGuard
 
 import pyarrow as pa
 
-from tfm.data.errors import DataError
+from tfm.data.corpora.remarks import add_remark
+from tfm.data.errors import DataError, format_names
 
 FIELDS = ("language", "translation")
 
@@ -24,7 +26,9 @@ def has_variable_languages(value: object) -> TypeGuard[Mapping[str, Sequence[str
     )
 
 
-def texts_of_language(value: Mapping[str, Sequence[str | None]], language: str, lists: str | None) -> str | list[str]:
+def texts_of_language(
+    value: Mapping[str, Sequence[str | None]], language: str, lists: str | None, path: Path | str, row: int
+) -> str | list[str]:
     """The text of a row in a language, which is empty if the row has none in it; a list if lists are references.
 
     Args:
@@ -32,16 +36,22 @@ def texts_of_language(value: Mapping[str, Sequence[str | None]], language: str, 
         language: the one to read.
         lists: the way a corpus reads lists of a target; of a source None.
 
+        path, row: the place, for messages; if the first row lacks the language, that is remarked.
+
     Raises:
-        ValueError: there are several, and they are no references.
+        DataError: there are several, and they are no references.
     """
     languages, translations = (value[field] for field in FIELDS)
+    if row == 1 and language not in languages:
+        has = format_names(dict.fromkeys(languages))
+        add_remark(path, f"its first row has no text in {language!r:.40} (it has {has}), which is read as an empty one")
     texts = [text or "" for each, text in zip(languages, translations, strict=True) if each == language]
     if lists == "references":
         return texts
     if len(texts) > 1:
         remedy = 'keep one or, of a test set\'s target, set lists = "references"'
-        raise ValueError(f"there are {len(texts)} translations in {language!r:.40}: {remedy}")
+        problem = f"there are {len(texts)} translations in {language!r:.40}: {remedy}"
+        raise DataError(problem, file=path, line=row)
     return texts[0] if texts else ""
 
 
@@ -64,10 +74,7 @@ def language_column(table: pa.Table, name: str, lists: str | None, path: str, fi
     for row, value in enumerate(table.column(column).to_pylist(), first_row):
         if value is not None and not has_variable_languages(value):
             raise DataError(f"column {column!r} has not as many texts as languages", file=path, line=row)
-        try:
-            texts.append(texts_of_language(value or dict.fromkeys(FIELDS, ()), language, lists))
-        except ValueError as error:
-            raise DataError(str(error), file=path, line=row) from None
+        texts.append(texts_of_language(value or dict.fromkeys(FIELDS, ()), language, lists, path, row))
     return pa.chunked_array([pa.array(texts, pa.list_(pa.string()) if lists == "references" else pa.string())])
 
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tfm.data.corpora.paths.single_files import suggest_corpus_table
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_rows
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -55,6 +56,9 @@ def test_languages_are_columns(kind: str, column: str, prefix: str, tmp_path: Pa
     with pytest.raises(DataError, match=r"line 2: there are 2 translations in 'fr': keep one or"):
         read(file, fr, de, lists="join")
     assert read(file, de, fr, lists="references") == [("Hund", "chien"), ("Katze", "chat", "chatte"), ("Baum", "")]
+    with collect_remarks() as remarks:
+        assert read(file, prefix + "eng", de) == [("", "Hund"), ("", "Katze"), ("", "Baum")]
+    assert "its first row has no text in 'eng' (it has de, en, fr)" in " ".join(map(str, remarks))
     advice = suggest_corpus_table(file, ["source"], "target")
     assert f'source = "{prefix}de", target = "{prefix}en"' in advice
 
