@@ -45,8 +45,8 @@ def value_problem(column: str, value: object) -> str | None:
         return None
     for speaker, said in TURN_KEYS:
         if speaker in first and said in first:
-            turns = f"{{source: .{column}[-2].{said}, target: .{column}[-1].{said}}}"
-            rows = f"jq -c '.. | objects | select(.{column}) | {turns}' FILE"
+            turns = f"{{source: .[-2].{said}, target: .[-1].{said}}}"
+            rows = f"jq -c '.. | arrays | select(.[0].{speaker}?) | {turns}' FILE"
             return f"holds turns of conversations: write what is read and the answer as two texts, as by {rows}"
     if "qas" in first:
         rows = (
@@ -166,11 +166,15 @@ def _inner_rows_problem(document: Mapping[str, object]) -> str | None:
     if not splits:
         return None
     name = TRAIN_KEY if TRAIN_KEY in splits else splits[0]
-    key = f".{name}" if KEY_PATTERN.fullmatch(name) else f".[{json.dumps(name)}]"
     return (
         f"holds arrays of pairs ({format_names(splits)}): write a row for each, a split a file, as by "
-        f"jq -c '{key}[] | {{source: .[0], target: .[1]}}' FILE"
+        f"jq -c '{jq_path(name)}[] | {{source: .[0], target: .[1]}}' FILE"
     )
+
+
+def jq_path(name: str) -> str:
+    """The path of jq to a key of an object."""
+    return f".{name}" if KEY_PATTERN.fullmatch(name) else f".[{json.dumps(name)}]"
 
 
 def _is_pair(value: object) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from tfm.data.corpora.tables.structures import value_problem
+from tfm.data.corpora.tables.structures import jq_path, value_problem
 from tfm.data.corpora.tables.variable_languages import has_variable_languages
 from tfm.data.errors import format_names
 from tfm.data.formats.class_labels import FLOATS_REMEDY
@@ -15,6 +15,8 @@ BYTES_REMEDY = ': bytes are no text until they are decoded, as by Series.str.dec
 MAPS_REMEDY = ": write a column for each key that is read"
 AUDIO_REMEDY = ": these are recordings, and tfm reads no sound"
 FILES_REMEDY = ': images are sources by image = "{name}" (format = "huggingface"), and of recordings tfm reads no sound'
+ROWS = "((arrays | .[]), objects)"
+"""The rows of a file to jq, whether they are in an array or one a line."""
 JSON_LINES_REMEDY = ' (of JSON Lines, as by pandas.read_parquet(FILE).to_json(OUT, orient="records", lines=True))'
 REMEDIES_BY_KIND: Mapping[Callable[[pa.DataType], bool], str] = {
     pa.types.is_temporal: TIMES_REMEDY,
@@ -47,11 +49,15 @@ def object_remedy(name: str, value: object) -> str:
         return _fields_remedy(name, value)
     inner = next((each for each in value if each is not None), None) if isinstance(value, list) else None
     if isinstance(inner, list):
-        return f": these are lists of lists, and one list of texts can be read, as jq -c '.{name} |= flatten' writes it"
+        return (
+            f": these are lists of lists: write a list of texts, as by jq -c '{ROWS} | {jq_path(name)} |= flatten' FILE"
+        )
     if isinstance(inner, Mapping):
         field = next((key for key, each in inner.items() if isinstance(each, str)), None)
         remedy = (
-            "write the text of one" if field is None else f"write a text of one, as jq -c '.{name} |= .[0].{field}'"
+            "write the text of one"
+            if field is None
+            else f"write a text of one, as by jq -c '{ROWS} | {jq_path(name)} |= (.[0] | {jq_path(field)})' FILE"
         )
         return f": these are lists of objects ({format_names(inner, max_chars=60)}): {remedy}"
     return ""

@@ -3,6 +3,10 @@
 import datetime
 import decimal
 import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +61,8 @@ def write_json(folder: Path, value: object) -> Path:
         (pa.array([{"bytes": b"RIFF", "path": "a.wav"}] * 3, IMAGE_STRUCT), 'image = "value"'),
         (pa.array([{"array": [0.5], "sampling_rate": 8000, "path": "a.wav"}] * 3), "tfm reads no sound"),
         (pa.array([{"en": "a", "de": "b"}] * 3), "name what is read in it, as value.en"),
-        (pa.array([[["a"], ["b"]]] * 3), "jq -c '.value |= flatten'"),
-        (pa.array([[{"start": 1, "text": "a"}]] * 3), "jq -c '.value |= .[0].text'"),
+        (pa.array([[["a"], ["b"]]] * 3), "| .value |= flatten' FILE"),
+        (pa.array([[{"start": 1, "text": "a"}]] * 3), "| .value |= (.[0] | .text)' FILE"),
         (pa.array([TURNS] * 3), "it holds turns of conversations"),
         (pa.array([0.5] * 3), ""),
         (pa.array([1] * 3), ""),
@@ -82,8 +86,8 @@ def test_columns_of_parquet(column: pa.Array, remedy: str, tmp_path: Path) -> No
         ({"path": "a.wav", "bytes": None}, 'image = "value"'),
         ({"path": "a.wav", "array": [0.5], "sampling_rate": 8000}, "tfm reads no sound"),
         ({"en": "x", "de": "y"}, "name what is read in it, as value.en"),
-        ([["a"], ["b"]], "jq -c '.value |= flatten'"),
-        ([{"text": "a", "start": 1}], "jq -c '.value |= .[0].text'"),
+        ([["a"], ["b"]], "| .value |= flatten' FILE"),
+        ([{"text": "a", "start": 1}], "| .value |= (.[0] | .text)' FILE"),
         (0.5, ""),
         ([0.5, 0.25], ""),
     ],
@@ -150,3 +154,48 @@ def test_rows_of_words_are_no_table_by_columns(tmp_path: Path) -> None:
     assert read(file, "a", "b", lists="words") == [("one two", "x y")]
     file.write_text('{"a": ["one", "two"], "b": ["x", "y"]}\n{"a": ["three"], "b": ["z"]}\n', "utf-8")
     assert read(file, "a", "b", lists="join") == [("one two", "x y"), ("three", "z")]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
+@pytest.mark.parametrize("is_array", [False, True])
+@pytest.mark.parametrize("num_rows", [1, 2])
+@pytest.mark.parametrize(
+    ("column", "value", "lists", "expected"),
+    [
+        ("messages", TURNS, None, ("a", "b")),
+        ("the turns", TURNS, None, ("a", "b")),
+        ("the lists", [["a"], ["b"]], "join", ("x", "a b")),
+        ("the objects", [{"the text": "a"}], None, ("x", "a")),
+    ],
+)
+def test_what_a_message_advises_makes_a_file_that_is_read(
+    column: str,
+    value: object,
+    lists: str | None,
+    expected: tuple[str, ...],
+    num_rows: int,
+    is_array: bool,
+    tmp_path: Path,
+) -> None:
+    """Of a single row with an array of objects, which is taken for the table, too."""
+    rows = [{"id": "x", column: value}] * num_rows
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps(rows) if is_array else "".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    acts: list[Callable[[], object]] = [
+        lambda: suggest_corpus_table(file, ["source"], "target"),
+        lambda: read(file, "id", column, lists=lists),
+    ]
+    problems: list[str] = []
+    for act in acts:
+        try:
+            problems.append(str(act()))
+        except DataError as error:
+            problems.append(str(error))
+    command = next(match[0] for text in problems if (match := re.search(r"jq -c '.*' FILE", text)) is not None)
+    text = subprocess.run(
+        command.replace("FILE", str(file)), shell=True, capture_output=True, text=True, check=True
+    ).stdout
+    names = ("source", "target") if value is TURNS else ("id", column)
+    written = tmp_path / "b.jsonl"
+    written.write_text(text, "utf-8")
+    assert read(written, *names, lists=lists) == [expected] * num_rows
