@@ -83,10 +83,10 @@ class TokenizerConfig(BaseModel):
         "between its spaces, never normalised, cut or unknown: so they are without being asked for where a task labels",
     )
     source_normalization: Normalization | None = Field(
-        None, description="of the source's own vocabulary; none: as `normalization`"
+        None, description="of the source's own vocabulary; not given: as `normalization`"
     )
     target_normalization: Normalization | None = Field(
-        None, description="of the target's own vocabulary; none: as `normalization`"
+        None, description="of the target's own vocabulary; not given: as `normalization`"
     )
     source_lowercase: bool | None = Field(None, description="of the source's own vocabulary; none: as `lowercase`")
     target_lowercase: bool | None = Field(None, description="of the target's own vocabulary; none: as `lowercase`")

@@ -22,7 +22,7 @@ from tfm.data.corpora.markup.problems import MAX_LINES_READ, check_lines, line_e
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
-from tfm.data.corpora.tables.layouts import layout_problem
+from tfm.data.corpora.tables.layouts import cells_remark, layout_problem
 from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
 from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
@@ -41,6 +41,8 @@ HEADER_NAMES = frozenset(
 PYTHON_LIST = re.compile(r"""\[\s*(['"].*['"]|[0-9]+([,\s]+[0-9]+)*)\s*\]""", re.DOTALL)
 NULL_MARKS = {r"\N": "databases write null", "__NULL__": "TED talks mark a missing translation"}
 MAX_ROWS_ABOVE_HEADER = 6
+BYTE_ORDER_MARK = "\ufeff"
+"""Before a header in the middle of a file if that was joined of several, as Excel writes them."""
 BLANK_ROWS: tuple[list[str], ...] = ([], [""])
 """How a blank line is read."""
 
@@ -100,6 +102,8 @@ def _read_columns(
             num_blank += 1
     sample = list(islice(rows, MAX_ROWS_SAMPLED))
     rows = chain(sample, rows)
+    if (remark := cells_remark([row for _, row in sample])) is not None:
+        add_remark(path, remark)
     if names and (cells := [row for _, row in sample if row not in BLANK_ROWS]):
         if has_empty_ends(names, cells):
             add_remark(path, "a delimiter ends each row below its header, and is left out")
@@ -156,13 +160,18 @@ def _drop_repeated_headers(
     """The rows without those that are the header again, as where files were written one behind the other."""
     lines: list[int] = []
     for line, row in rows:
-        if row == names:
+        if row == names or (row and row[0][:1] == BYTE_ORDER_MARK and _without_mark(row) == names):
             lines.append(line)
         else:
             yield line, row
     if lines:
         rows_are = "1 row is" if len(lines) == 1 else f"{len(lines):,} rows are"
         add_remark(path, f"{rows_are} the header again, and left out: the first in line {lines[0]:,}")
+
+
+def _without_mark(row: Sequence[str]) -> list[str]:
+    """The row without a byte order mark before it, behind which quotation marks were read as text."""
+    return [row[0].removeprefix(BYTE_ORDER_MARK).strip('"'), *row[1:]]
 
 
 def _check_row_widths(
@@ -242,8 +251,11 @@ def _column_index(path: Path, names: Sequence[str], column: str) -> int:
         if reason is not None:
             raise DataError(reason, file=path)
         has_header = "file_name" in (column, *names)  # which tables of images must have
-        numbers = "" if has_header else "; if it has no header, give columns by number (0, 1)"
-        problem = f"there is no column {column!r}; its header names: {format_names(names)}{numbers}"
+        remedy = "" if has_header else "; if it has no header, give columns by number (0, 1)"
+        similar = [name for name in names if name.strip().casefold() == column.strip().casefold()]
+        if len(similar) == 1:
+            remedy = f": write it as there, {similar[0]!r:.80}"
+        problem = f"there is no column {column!r}; its header names: {format_names(names)}{remedy}"
         raise DataError(problem, file=path, line=1)
     if names.count(column) > 1:
         raise DataError(f"its header names column {column!r} twice: rename one of them", file=path, line=1)

@@ -1,39 +1,29 @@
-"""JSON files with an object a row: one a line (JSON Lines), or all in one array, which may be in an object."""
+"""Rows of JSON files with an object a row: its values are texts, lists of texts, classes, or refused with a remedy."""
 
-import codecs
 import json
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names, join_cells
-from tfm.data.corpora.tables.json_syntax import syntax_remedy
+from tfm.data.corpora.tables.json_items import iterate_items
 from tfm.data.corpora.tables.structures import (
+    COLUMNS_PROBLEM,
     UNDECIDED_REMARK,
-    array_item_problem,
+    has_columns,
     is_undecided,
     rejected_problem,
     value_problem,
     whole_document_problem,
 )
+from tfm.data.corpora.tables.values import number_remedy, object_remedy
+from tfm.data.corpora.tables.variable_languages import has_variable_languages, texts_of_language
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, ExportableFileError, format_names
-from tfm.data.formats.class_labels import FLOATS_REMEDY, ClassNames, class_name, holds_text, unused_names_problem
-from tfm.data.lines import MAX_LINE_BYTES, decode_block, join_lines, open_lines, open_maybe_compressed
-
-READ_BLOCK_CHARACTERS = 1 << 20
-_SEPARATORS_PATTERN = re.compile(r"[\s,]*")
-_STRING_PATTERN = r'"(?:[^"\\]|\\.)*+"'
-_WRAPPED_ARRAY_PATTERN = re.compile(
-    rf"\s*+\{{(?:\s*+{_STRING_PATTERN}\s*+:\s*+(?:{_STRING_PATTERN}|[-+.\w]++)\s*+,)*+\s*+{_STRING_PATTERN}\s*+:\s*+(?P<array>\[)\s*+\{{",
-    re.DOTALL,
-)
-"""An object whose first value that is none of text, number or null is an array of objects."""
+from tfm.data.formats.class_labels import ClassNames, class_name, holds_text, unused_names_problem
+from tfm.data.lines import join_lines
 
 
 def read_json(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> Iterator[Row]:
@@ -47,12 +37,24 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: ClassNames | None =
     Raises:
         DataError: naming the line, or the number of the object in the array.
     """
-    for number, row in _iterate_items(path, column_names(corpus)):
-        if number == 1 and (problem := table_orientation_problem(row) or _document_problem(path, row, corpus)):
-            raise DataError(problem, file=path)
+    for number, row in _iterate_checked_items(path, corpus):
         if (problem := rejected_problem(row)) is not None:
             raise DataError(problem, file=path, line=number)
         yield _make_row(row, corpus, path, number, class_names or {})
+
+
+def _iterate_checked_items(path: Path, corpus: CorpusConfig) -> Iterator[tuple[int, object]]:
+    """The objects of a file with their numbers. Raises DataError if the first is no row, but the whole table."""
+    items = iterate_items(path, column_names(corpus))
+    for number, row in islice(items, 1):
+        if (problem := table_orientation_problem(row) or _document_problem(path, row, corpus)) is not None:
+            raise DataError(problem, file=path)
+        others = [*islice(items, 1)] if corpus.lists != "words" and has_columns(row) else None
+        if others == []:
+            raise ExportableFileError(COLUMNS_PROBLEM, file=path)
+        yield number, row
+        yield from others or ()
+    yield from items
 
 
 def _document_problem(path: Path, row: object, corpus: CorpusConfig) -> str | None:
@@ -64,7 +66,7 @@ def _document_problem(path: Path, row: object, corpus: CorpusConfig) -> str | No
 def first_rows(path: Path, max_rows: int) -> list[Mapping[str, object]]:
     """The first objects of a file."""
     rows: list[Mapping[str, object]] = []
-    for _, row in islice(_iterate_items(path, ()), max_rows):
+    for _, row in islice(iterate_items(path, ()), max_rows):
         if not isinstance(row, dict):
             break
         rows.append(row)
@@ -87,149 +89,15 @@ def table_orientation_problem(record: object) -> str | None:
     return 'is a table as pandas writes it by to_json: write its rows, by to_json(FILE, orient="records", lines=True)'
 
 
-def _iterate_items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:
-    """The objects of a file, each with the number of its line or in its array.
-
-    columns: those that are read, if known.
-    """
-    array = _find_array_start(path, columns)
-    return _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
-
-
-def _find_array_start(path: Path, columns: Sequence[str]) -> tuple[int, bool] | None:
-    """The character at which the array of a file begins, and whether an object is around it; None: a line is an object.
-
-    The array is all of the file (`[{...}]`), or in an object behind short values (`{"version": 1, "data": [{...}]}`).
-    An object alone in its file that has all columns is a row, whatever array is in it.
-    """
-    with open_maybe_compressed(path) as stream:
-        head = stream.read(READ_BLOCK_CHARACTERS)
-    text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "ignore")
-    if (match := re.match(r"\s*\[", text)) is not None:
-        return match.end() - 1, False
-    match = _WRAPPED_ARRAY_PATTERN.match(text)
-    if match is None:
-        return None
-    first, _, rest = text.lstrip().partition("\n")
-    try:
-        row = json.loads(first)
-    except (ValueError, RecursionError):
-        return match.start("array"), True
-    has_columns = bool(columns) and all(each in row or each.split(".")[0] in row for each in columns)
-    is_row = rest.strip() or len(head) == READ_BLOCK_CHARACTERS or has_columns
-    return None if is_row else (match.start("array"), True)
-
-
-def _line_items(path: Path) -> Iterator[tuple[int, object]]:
-    """The object of each line, with its number; blank lines have none."""
-    for number, line in enumerate(open_lines(path), 1):
-        if line.strip():
-            try:
-                row = _DECODER.decode(line)
-            except (ValueError, RecursionError) as error:
-                if number == 1 and (problem := whole_document_problem(path)) is not None:
-                    raise ExportableFileError(problem, file=path) from None
-                problem = f"not JSON: {error}{syntax_remedy(line, error, is_first=number == 1)}"
-                raise DataError(problem, file=path, line=number) from None
-            yield number, row
-
-
-def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object]:
-    """The objects of an array, decoded one by one, so that the file need not fit into memory.
-
-    begin: where its `[` is. is_wrapped: whether the array is in an object.
-    """
-    text, position, number, is_whole, is_inside, is_first_block = "", 0, 1, False, False, True
-    with open_maybe_compressed(path) as stream:
-        decode = codecs.getincrementaldecoder("utf-8-sig")().decode
-        while not is_whole:
-            block = stream.read(READ_BLOCK_CHARACTERS)
-            is_whole = not block
-            try:
-                text = text[position:] + decode(block, is_whole)
-            except UnicodeDecodeError as error:
-                if not is_inside:
-                    decode_block(path, 1, block)
-                raise DataError(f"not UTF-8 ({error.reason}); convert it to UTF-8", file=path) from None
-            is_first_block = not is_inside
-            position, is_inside = (0 if is_inside else begin + 1), True
-            while True:
-                position = _skip_separators(text, position)
-                if position == len(text) or text[position] != "{":
-                    break
-                try:
-                    item, position = _DECODER.raw_decode(text, position)
-                except (ValueError, RecursionError) as error:
-                    if len(text) - position > MAX_LINE_BYTES:
-                        problem = f"item {number} is longer than {MAX_LINE_BYTES:,} characters, or not JSON: {error}"
-                        raise DataError(problem, file=path) from None
-                    if is_whole or isinstance(error, RecursionError):
-                        remedy = syntax_remedy(text[position:].partition("\n")[0], error, is_first=False)
-                        raise DataError(f"item {number} is not JSON: {error}{remedy}", file=path) from None
-                    break
-                yield item
-                number += 1
-            if position < len(text) and text[position] != "{":
-                break
-        if text[position : position + 1] in ("[", '"'):
-            raise ExportableFileError(
-                array_item_problem(text, position, number, begin if is_first_block else None), file=path
-            )
-        if text[position : position + 1] != "]":
-            raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
-        rest = text[position + 1 :].encode() + stream.read(READ_BLOCK_CHARACTERS)
-        if is_wrapped:
-            _check_end_of_object(rest + stream.read(READ_BLOCK_CHARACTERS), path)
-            return
-        while rest:
-            if rest.strip():
-                remedy = "put each object on a line, as by jq -c '.[]' FILE, if they are arrays"
-                raise DataError(f"the array has an end, and more follows: {remedy}", file=path)
-            rest = stream.read(READ_BLOCK_CHARACTERS)
-
-
-def _check_end_of_object(rest: bytes, path: Path) -> None:
-    """Raise DataError if what is behind an array in an object is not its end, or holds another array of objects."""
-    remedy = "keep one array of objects in a file"
-    if len(rest) >= READ_BLOCK_CHARACTERS:
-        raise DataError(f"the array has an end, and much more follows: {remedy}", file=path)
-    try:
-        remainder = json.loads('{"":0' + rest.decode("utf-8"))
-    except (ValueError, RecursionError):
-        raise DataError("the array has an end, and what follows does not end its object", file=path) from None
-    for key, value in remainder.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            example = f"jq -c '.[{json.dumps(key)}][]' FILE"
-            raise ExportableFileError(f"{key!r:.60} is a second array of objects: {remedy}, as by {example}", file=path)
-
-
-def _skip_separators(text: str, index: int) -> int:
-    match = _SEPARATORS_PATTERN.match(text, index)
-    return index if match is None else match.end()
-
-
-def _dict_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different; what one of two equal ones says would be lost."""
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        duplicate_key = next(name for name, count in counts.items() if count > 1)
-        raise ValueError(f"the key {duplicate_key!r:.60} is there twice: remove one")
-    return mapping
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_dict_from_pairs)
-
-
 def _make_row(record: object, corpus: CorpusConfig, path: Path, line_number: int, class_names: ClassNames) -> Row:
     sources: list[str] = []
     for column in corpus.source_columns:
-        value = _get_column_value(record, column, path, line_number)
+        value = _get_column_value(record, column, None, path, line_number)
         cell = _value_to_text_or_texts(value, column, path, line_number, class_names.get(column))
         sources.append(cell_text(cell, column, corpus, path, line_number))
     texts: list[str] = []
     for column in column_names(corpus)[len(sources) :]:
-        value = _get_column_value(record, column, path, line_number)
+        value = _get_column_value(record, column, corpus.lists, path, line_number)
         if corpus.classes and holds_text(value):
             raise DataError(unused_names_problem(column), file=path, line=line_number)
         cell = _value_to_text_or_texts(value, column, path, line_number, corpus.classes or class_names.get(column, ()))
@@ -239,19 +107,24 @@ def _make_row(record: object, corpus: CorpusConfig, path: Path, line_number: int
     return join_cells(sources), *texts
 
 
-def _get_column_value(row: object, column: str, path: Path, line: int) -> object:
+def _get_column_value(row: object, column: str, lists: str | None, path: Path, line: int) -> object:
     """The value at a key.
 
     Args:
         row: the object.
         column: the key; `a.b` is key b of the object at key a, and b may be one of `translation`, as on the Hub.
+        lists: the way the corpus reads lists of a target; of a source None.
         path, line: the place, for messages.
     """
     value: object = row
     nested = row.get("translation") if isinstance(row, dict) else None
     if isinstance(row, dict) and column not in row and isinstance(nested, dict) and column in nested:
         value = nested
+    elif isinstance(row, dict) and column not in row and has_variable_languages(nested) and "." not in column:
+        return texts_of_language(nested, column, lists, path, line)
     for key in [column] if isinstance(value, dict) and column in value else column.split("."):
+        if has_variable_languages(value) and key not in value:
+            return texts_of_language(value, key, lists, path, line)
         if not isinstance(value, dict) or key not in value:
             has = f"; it has {format_names(row)}" if isinstance(row, dict) else ""
             raise DataError(f"there is no {column!r}{has}", file=path, line=line)
@@ -272,6 +145,8 @@ def _value_to_text_or_texts(
     """
     if isinstance(value, list | dict) and (problem := value_problem(column, value)) is not None:
         raise DataError(f"{column!r} {problem}", file=path, line=line)
+    if isinstance(value, list) and (remedy := object_remedy(column, value)):
+        raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text{remedy}", file=path, line=line)
     if isinstance(value, list):
         return [_value_to_text(each, column, path, line, classes) for each in value]
     return _value_to_text(value, column, path, line, classes)
@@ -281,7 +156,8 @@ def _value_to_text(value: object, column: str, path: Path, line: int, classes: S
     if isinstance(value, int) and classes is not None:
         return class_name(value, classes, column=column, file=path, row=line)
     if value is not None and not isinstance(value, str):
-        remedy = FLOATS_REMEDY if isinstance(value, float) and classes is not None else ""
+        is_number = isinstance(value, int | float)
+        remedy = number_remedy(value, may_be_class=classes is not None) if is_number else object_remedy(column, value)
         raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text{remedy}", file=path, line=line)
     text = join_lines(value or "")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):

@@ -9,10 +9,11 @@ from typing import cast
 import pyarrow as pa
 
 from tfm.data.corpora.references import Row
+from tfm.data.corpora.tables.values import arrow_remedy
+from tfm.data.corpora.tables.variable_languages import language_column
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import (
-    FLOATS_REMEDY,
     ClassNames,
     class_name,
     schema_class_names,
@@ -98,10 +99,12 @@ def read_tables(
         table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
         classes = {**(class_names or {}), **schema_class_names(table.schema)}
         columns = [
-            _table_column(
+            _language_or_table_column(
                 table,
                 name,
+                corpus.lists if index >= num_sources else None,
                 path,
+                first_row,
                 may_be_classes=index >= num_sources or name in classes,
                 has_names=index >= num_sources and bool(corpus.classes),
             )
@@ -139,6 +142,14 @@ def _make_row(
     return source, *chain.from_iterable(texts)
 
 
+def _language_or_table_column(
+    table: pa.Table, name: str, lists: str | None, path: str, first_row: int, **kinds: bool
+) -> pa.ChunkedArray:
+    """The texts of a language where the languages vary from row to row, else a column as `_table_column` has it."""
+    texts = None if name in table.column_names else language_column(table, name, lists, path, first_row)
+    return _table_column(table, name, path, **kinds) if texts is None else texts
+
+
 def _table_column(table: pa.Table, name: str, path: str, *, may_be_classes: bool, has_names: bool) -> pa.ChunkedArray:
     """A column of texts, of classes, or of lists of them; `a.b.c`, and `c` within a column `translation` (as on the
     Hub), is a field of structs.
@@ -154,17 +165,25 @@ def _table_column(table: pa.Table, name: str, path: str, *, may_be_classes: bool
         raise DataError(f"there is no column {name!r}; it has {format_names(table.column_names)}", file=path)
     if table.column_names.count(full_name) > 1:
         raise DataError(f"has column {name!r} twice: rename one of them", file=path)
-    column = decode_array(table.column(full_name))
+    column = _null_as_text(decode_array(table.column(full_name)))
     value_type = _value_type(column.type)
     is_text = (
         pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or pa.types.is_string_view(value_type)
     )
     if not is_text and not (_is_class_label_type(value_type) and may_be_classes):
-        remedy = FLOATS_REMEDY if pa.types.is_floating(value_type) and may_be_classes else ""
+        remedy = arrow_remedy(name, column.type, may_be_class=may_be_classes)
         raise DataError(f"column {name!r} holds {column.type}, not text{remedy}", file=path)
     if is_text and has_names:
         raise DataError(unused_names_problem(name), file=path)
     return column
+
+
+def _null_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column without any value, or of lists without any, as one of texts, which are empty; others as they are."""
+    if pa.types.is_null(column.type):
+        return column.cast(pa.string())
+    is_empty = _is_list_type(column.type) and pa.types.is_null(column.type.value_type)
+    return column.cast(pa.list_(pa.string())) if is_empty else column
 
 
 def _column_values(

@@ -15,7 +15,13 @@ from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource
 from tfm.tokenizer import code_points
 from tfm.tokenizer.config import CONTROL_TOKEN_FIELDS, FOREIGN_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import add_model_type
-from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE, load_original_ids
+from tfm.tokenizer.foreign.original_ids import (
+    FAIRSEQ_NUMBERINGS,
+    ORIGINAL_IDS_FILE,
+    FairseqNumbering,
+    fairseq_ids,
+    load_original_ids,
+)
 from tfm.tokenizer.foreign.renumbered import MAX_UNUSED_IDS, document_pieces, renumber
 from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_role_ids
 from tfm.tokenizer.foreign.unnumbered import append_pieces_read_as_unk
@@ -86,11 +92,20 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     unmapped = {*renumbered.unmapped_ids}
     if form.has_ids(config):
         rows = [None if new in unmapped else old for new, old in enumerate(renumbered.rows)]
-        tokenizer = tokenizer.with_original_ids(rows)
+        numbering = _fairseq_numbering(source)
+        tokenizer = tokenizer.with_original_ids(rows if numbering is None else fairseq_ids(pieces, rows, numbering))
     control_tokens = {
         role: pieces[renumbered.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped
     }
     return ForeignTokenizer(tokenizer, form.name, control_tokens)
+
+
+def _fairseq_numbering(source: TokenizerSource) -> FairseqNumbering | None:
+    """The numbering of the class that the settings beside a SentencePiece model name; None if it is that of the
+    model.
+    """
+    name = str(source.tokenizer_config.get("tokenizer_class")).removesuffix("Fast")
+    return FAIRSEQ_NUMBERINGS.get(name) if source.form == "sentencepiece" else None
 
 
 def _control_tokens(source: TokenizerSource) -> dict[str, str]:

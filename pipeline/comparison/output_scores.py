@@ -16,10 +16,12 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_given_files, read_texts_of_scores
+from tfm.pipeline.scoring.breakdown import has_label_metrics
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_warnings
 from tfm.pipeline.scoring.ledger import texts_fingerprint
+from tfm.pipeline.scoring.metrics.entities.scores import entity_tags_warning
 from tfm.pipeline.scoring.metrics.external.scores import external_scores
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import coverage_reasons, too_long_reasons
 from tfm.pipeline.scoring.metrics.registry import SACREBLEU_METRICS, count_segments, score_texts
@@ -59,6 +61,8 @@ def score_files(
         for name, file in text_files.items()
     )
     hypotheses = {each.name: lines[f"output {each.name}"] for each in outputs}
+    if not has_label_metrics(evaluation) and (tags_warning := entity_tags_warning(columns[0])) is not None:
+        reporter.warn(f"{references[0]}: {tags_warning}")
     for name, given_texts in hypotheses.items():
         for warning in hypothesis_warnings(given_texts, columns[0]):
             reporter.warn(f"{name}: {warning}")

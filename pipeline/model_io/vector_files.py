@@ -22,6 +22,8 @@ Matrix: TypeAlias = NDArray[np.float32]
 MAX_HEADER_NUMBER_DIGITS = 18
 """Maximum digits of a number in the first line of word2vec's format."""
 HEADER_PATTERN = re.compile(rb"([0-9]{1,18})[ \t]([0-9]{1,18})[ \t]*\r?\n")
+CONTROL_PATTERN = re.compile(r"[\x00-\x08\x0e-\x1f]")
+BLANK_PATTERN = re.compile(r"[ \t]+")
 NUM_PEEK_BYTES = 2**16
 READ_BLOCK_BYTES = 2**20
 MAX_WORD_BYTES = 2**16
@@ -92,6 +94,9 @@ def _read_binary(file: Path, width: int, words: Collection[str]) -> dict[str, Ma
             if end < 0 or len(buffer) <= end + num_bytes:
                 break
             word = buffer[position:end].lstrip(b"\r\n").decode("utf-8", "replace")
+            if CONTROL_PATTERN.search(word) is not None:
+                problem = f"word {number + 1} has bytes that no text has: are words without spaces, and numbers of fp32"
+                raise DataError(f"{problem}, {width} a word, as its first line says?", file=file)
             position = end + 1 + num_bytes
             if word in words and word not in vectors:
                 vectors[word] = _check_finite(
@@ -121,7 +126,9 @@ def _read_text(file: Path, width: int, words: Collection[str]) -> dict[str, Matr
         line = line.rstrip(" \t")
         if not line:
             continue
-        word, numbers = _split_vector_line(line, width, file, number, is_first=num_vectors == 0)
+        if num_vectors == 0:
+            _check_first_vector(line, width, file, number, is_headed=num_promised is not None)
+        word, numbers = _split_vector_line(line, width, file, number)
         num_vectors += 1
         if word in words and word not in vectors:
             vectors[word] = _parse_vector(numbers, file, number)
@@ -132,17 +139,37 @@ def _read_text(file: Path, width: int, words: Collection[str]) -> dict[str, Matr
     return vectors
 
 
-def _split_vector_line(line: str, width: int, file: Path, number: int, *, is_first: bool) -> tuple[str, list[str]]:
-    """The word of a line and its numbers; a word may hold spaces (some of GloVe's do), though not the first one."""
+def _check_first_vector(line: str, width: int, file: Path, number: int, *, is_headed: bool) -> None:
+    """Raise DataError if the first line with a vector ends in more or fewer numbers, or in none."""
+    fields = BLANK_PATTERN.split(line)
+    if len(fields) == width + 1:
+        return
+    num_numbers = next(
+        (count for count, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields) - 1
+    )
+    if num_numbers == 0:
+        problem = "is no vector: a line has a word and its numbers, with spaces or a tab between"
+        raise DataError(problem, file=file, line=number)
+    if num_numbers != width and is_headed:
+        problem = f"its vector is {num_numbers} wide, and the first line of the file says {width}: correct that"
+        raise DataError(problem, file=file, line=number)
+    if num_numbers != width:
+        raise width_error(num_numbers, width, file, number)
+
+
+def _split_vector_line(line: str, width: int, file: Path, number: int) -> tuple[str, list[str]]:
+    """The word of a line and its numbers; a word may hold spaces, as some of GloVe's do."""
     if line.count("\t") == width:
         word, *numbers = line.split("\t")
         return word, numbers
-    line = line.replace("\t", " ")
-    num_spaces = line.count(" ")
-    word, *numbers = line.rsplit(" ", width)
-    if num_spaces < width or (num_spaces > width and (is_first or _is_number(word.rpartition(" ")[2]))):
-        raise width_error(num_spaces, width, file, number)
-    return word, numbers
+    fields = BLANK_PATTERN.split(line)
+    words = [*filter(None, fields[:-width])]
+    if len(fields) <= width or (len(words) > 1 and _is_number(words[-1])):
+        problem = (
+            f"its vector is {len(fields) - 1} wide, and those above it {width}: remove the line, or what is too much"
+        )
+        raise DataError(problem, file=file, line=number)
+    return " ".join(words), fields[-width:]
 
 
 def _is_number(text: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import NoneType, SimpleNamespace
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -199,9 +199,10 @@ def _number_problem(name: str, value: int | float, field: FieldInfo | None) -> s
 
 
 def _replace_none_texts(annotation: Any, value: Any) -> Any:
-    """The value with None for the text "none" wherever its type has a None."""
+    """The value with None for the text "none" wherever its type has a None, and no value that is called so."""
     if value == "none" and NoneType in get_args(annotation):
-        return None
+        literals = (get_args(each) for each in get_args(annotation) if get_origin(each) is Literal)
+        return value if any(value in names for names in literals) else None
     if isinstance(value, (list, tuple)):
         return [_replace_none_texts(config_of_annotation(annotation), each) for each in value]
     if not isinstance(value, Mapping):

@@ -160,3 +160,31 @@ def test_outputs_in_pieces_are_warned_of(files: dict[str, list[str]]) -> None:
     refused = tfm("compare", "--reference", "ref", "A=xml")
     assert refused.code == 65
     assert "xml: is XML or HTML, whose tags would be words" in refused.err
+
+
+def test_tags_of_entities_are_words_only_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BLEU of lines of tags is no score of a tagger, whose entities --metric entity_f1 counts."""
+    monkeypatch.chdir(tmp_path)
+    write_lines(Path("ref"), ["B-PER I-PER O B-LOC"] * 6)
+    write_lines(Path("one"), ["B-PER I-PER O O"] * 6)
+    said = (
+        "warning: ref: its references are tags of entities, scored as words: entity_f1 (evaluation.metrics, --metric)"
+    )
+    for words in (("compare", "A=one"), ("evaluate", "--hypotheses", "one")):
+        done = tfm(*words, "--reference", "ref", "--metric", "bleu")
+        assert (done.code, said in done.err) == (0, True)
+        done = tfm(*words, "--reference", "ref", "--metric", "entity_f1")
+        assert (done.code, "scored as words" in done.err) == (0, False)
+    assert figures("A=one", "--reference", "ref", "--metric", "entity_f1")["A"]["test.entity_f1"]["value"] == (
+        pytest.approx(200 / 3)
+    )
+
+
+def test_a_metric_that_cannot_be_computed_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines(Path("ref"), ["a b", "c d"])
+    done = tfm("compare", "--reference", "ref", "A=ref", "--metric", "bleu")
+    assert done.code == 2
+    assert "--metric bleu: bleu is not computed: no reference has 4 tokens" in done.err

@@ -528,7 +528,7 @@ def check(name: str, folder: Path, num_cases: int) -> None:
         corpus = CorpusConfig.model_validate(config | ({} if config["format"] == "text" else {"path": str(file)}))
         with pytest.MonkeyPatch.context() as patch:
             for constant, value in case.blocks.items():
-                module = "tfm.data.lines" if constant == "BLOCK_BYTES" else "tfm.data.corpora.json_rows"
+                module = "tfm.data.lines" if constant == "BLOCK_BYTES" else "tfm.data.corpora.tables.json_items"
                 patch.setattr(f"{module}.{constant}", value)
             assert list(read_pairs(corpus)) == case.expected
             if case.tagged is not None:

@@ -1,12 +1,34 @@
 """The ids that pieces have where their tokenizer comes from, kept in a file beside it."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 ORIGINAL_IDS_FILE = "original_ids.json"
 """By the name of a tokenizer's file, of each id the id of the same piece where the tokenizer comes from; null: none."""
+
+
+@dataclass(frozen=True)
+class FairseqNumbering:
+    """The ids of a class of transformers for the pieces of a SentencePiece model: those of some control tokens, and
+    how far behind its place in the model any other piece stands.
+    """
+
+    control_ids: Mapping[str, int]
+    offset: int
+
+
+_XLM_R = FairseqNumbering({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}, 1)
+FAIRSEQ_NUMBERINGS: Mapping[str, FairseqNumbering] = {
+    **{f"{model}Tokenizer": _XLM_R for model in ("XLMRoberta", "Nllb", "MBart", "MBart50", "PLBart", "XGLM")},
+    "CamembertTokenizer": FairseqNumbering({"<pad>": 1, "<unk>": 3}, 4),
+}
+"""By the class (tokenization_xlm_roberta.py and others of transformers)."""
+MODEL_HEAD = ("<unk>", "<s>", "</s>")
+"""The first pieces of a model whose ids are moved; others have the control tokens in their places already."""
 
 
 def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, ...]:
@@ -38,3 +60,18 @@ def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, .
     ):
         raise ValueError(f"{file}: has no ids of the pieces of {name}")
     return tuple(ids)
+
+
+def fairseq_ids(pieces: Mapping[int, str], ids: Sequence[int | None], numbering: FairseqNumbering) -> list[int | None]:
+    """Return the ids there of pieces of ours, by our ids.
+
+    Args:
+        pieces: of the SentencePiece model, by their place in it.
+        ids: by our ids the place in the model; None of a piece of ours.
+        numbering: of the class that reads the model.
+    """
+    if tuple(pieces.get(number) for number in range(len(MODEL_HEAD))) != MODEL_HEAD:
+        return [*ids]
+    control_ids, offset = numbering.control_ids, numbering.offset
+    moved = [None if number is None else control_ids.get(pieces[number], number + offset) for number in ids]
+    return [control_ids["<pad>"] if moved[0] is None else moved[0], *moved[1:]]

@@ -115,7 +115,7 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
         return free[0], labels[0]
     if len(texts) == 1 and num_columns > 1:
         others = [place for place in range(num_columns) if place != texts[0]]
-        if all(_has_identifiers(columns[place]) or _is_constant(columns[place]) for place in others):
+        if all(_has_no_text(columns[place]) for place in others):
             return (texts[0],)
         return texts[0], int(texts[0] == 0)
     chosen = free if len(free) > 1 else texts
@@ -146,6 +146,11 @@ def _has_urls(cells: Sequence[str]) -> bool:
 
 def _is_unread(cells: Sequence[str]) -> bool:
     return _is_constant(cells) or _has_urls(cells) or all(map(DATE_PATTERN.fullmatch, cells))
+
+
+def _has_no_text(cells: Sequence[str]) -> bool:
+    """Whether cells are names with numbers, one value, or empty, as those that hold no text are."""
+    return not any(cells) or _has_identifiers(cells) or _is_constant(cells)
 
 
 def _has_several_words(cells: Sequence[str]) -> bool:

@@ -1,6 +1,6 @@
 """The corpus that a single file is, as a recipe says it: by the ending of its name, and by how it begins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -26,7 +26,9 @@ from tfm.data.corpora.paths.content_formats import (
     is_conll_x,
 )
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
-from tfm.data.corpora.tables.structures import value_problem, whole_document_problem
+from tfm.data.corpora.tables.structures import has_columns, value_problem, whole_document_problem
+from tfm.data.corpora.tables.values import is_file_object
+from tfm.data.corpora.tables.variable_languages import has_variable_languages
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
 from tfm.data.formats.conll.layout import are_tagged_sentences, detect_layout, number_column_problem
@@ -203,8 +205,8 @@ def _sample_rows(rows: NumberedRows) -> list[list[str]]:
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
     """The first rows of a file. Raises ExportableFileError if it is one object that is no row."""
     rows = first_rows(path, MAX_LINES_SAMPLED)
-    is_unknown = len(rows) == 1 and places_by_names(list(rows[0])) is None
-    if is_unknown and (problem := whole_document_problem(path)) is not None:
+    may_be_table = len(rows) == 1 and (has_columns(rows[0]) or places_by_names(list(rows[0])) is None)
+    if may_be_table and (problem := whole_document_problem(path)) is not None:
         raise ExportableFileError(problem, file=path)
     return rows
 
@@ -230,13 +232,22 @@ def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:
     """A row, with what is in its fields that are objects beside it, or what is in its field `translation`, as on the
     Hub.
     """
+    row = {name: value for name, each in row.items() for name, value in _language_texts(name, each)}
     nested = row.get("translation")
     if isinstance(nested, dict):
         return nested
-    inner = {
-        f"{name}.{key}": each for name, value in row.items() if isinstance(value, dict) for key, each in value.items()
-    }
+    objects = {name: value for name, value in row.items() if isinstance(value, dict) and not is_file_object(value)}
+    inner = {f"{name}.{key}": each for name, value in objects.items() for key, each in value.items()}
     return {**{name: value for name, value in row.items() if not isinstance(value, dict)}, **inner}
+
+
+def _language_texts(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """A cell with its name, or a text for each of its languages, where these vary from row to row."""
+    if not has_variable_languages(value):
+        yield name, value
+        return
+    for language, text in zip(value["language"], value["translation"], strict=True):
+        yield str(language) if name == "translation" else f"{name}.{language}", text
 
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:

@@ -13,6 +13,9 @@ SINGLE_QUOTES_REMEDY = (
 REMEDIES_BY_LINE: Mapping[re.Pattern[str], str] = {
     re.compile(r".*\}\s*,\s*", re.DOTALL): "a comma ends the line: cut those, as by sed 's/,[[:space:]]*$//' FILE",
     re.compile(rf"{RECORD_SEPARATOR}.*"): "a record separator begins the line: cut those, as by tr -d '\\036' < FILE",
+    re.compile("\ufeff.*"): (
+        "a byte order mark begins the line, as in joined files: cut those, as by sed 's/^\\xef\\xbb\\xbf//' FILE"
+    ),
     re.compile(r"\s*[\[{]\s*u?'.*|\s*\{\s*\w+\s*:.*"): SINGLE_QUOTES_REMEDY,
     re.compile(r"\s*(//|/\*|#).*"): "JSON has no comments: remove them",
     re.compile(

@@ -11,6 +11,8 @@ FACTOR_MARKS = ("￨", "|", "/")
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
 TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
 """A first line of one cell, behind which others may be empty; commas may be in it."""
+SAME_AS_SOURCE = "<self>"
+"""The output of a word that is said as it is written, in data of text normalization (Sproat and Jaitly 2016)."""
 TITLED_DELIMITERS = ("\t", ";", "|", ",")
 
 
@@ -95,6 +97,25 @@ def table_remark(lines: Sequence[str]) -> str | None:
         )
     if all(line.startswith("{") and line.rstrip().endswith("}") and '":' in line for line in filled):
         return 'its lines are objects of JSON, and are read as texts: format = "jsonl" reads their values'
+    return None
+
+
+def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:
+    """A remark on cells that stand for others, or are in quotation marks that are read as text; None if none seem so.
+
+    rows: the first of a table.
+    """
+    if any(SAME_AS_SOURCE in row for row in rows):
+        remedy = 'awk -F"\\t" \'$1 != "<eos>" {print $2 FS ($3 == "<self>" ? $2 : $3)}\' FILE'
+        return f"{SAME_AS_SOURCE} is read as text: if it stands for the word beside it, write that word, as by {remedy}"
+    filled = [row for row in rows if any(row)]
+    if len(filled) < MIN_LINES_JUDGED:
+        return None
+    if all(row[0].startswith("'") and any(cell.endswith("'") for cell in row) for row in filled):
+        remedy = 'pandas.read_csv(FILE, header=None, quotechar="\'").to_csv(OUT, header=False, index=False)'
+        return (
+            f"single quotation marks around its cells are read as text: if they are none, remove them, as by {remedy}"
+        )
     return None
 
 

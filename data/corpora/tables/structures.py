@@ -23,6 +23,12 @@ UNDECIDED_LABEL, LABEL_OF_ANNOTATORS = "-", "gold_label"
 UNDECIDED_REMARK = (
     f"{LABEL_OF_ANNOTATORS!r} is - where annotators did not agree, which is read as a class: remove these rows"
 )
+WORD_KEYS = frozenset({"tokens", "words"})
+"""Usual keys of a list of words, beside which other lists are of their tags."""
+COLUMNS_PROBLEM = (
+    "is a table by columns, one array each: write its rows, by pandas.DataFrame(...).to_json(FILE, "
+    'orient="records", lines=True); if it is one row of words, join them, as by jq -c \'map_values(join(" "))\' FILE'
+)
 OWN_ROW_KEYS = ("translation", "text", "source", "target", "label", "id")
 """Keys of rows, which messages of a program are not called."""
 
@@ -39,8 +45,8 @@ def value_problem(column: str, value: object) -> str | None:
         return None
     for speaker, said in TURN_KEYS:
         if speaker in first and said in first:
-            turns = f"{{source: .{column}[-2].{said}, target: .{column}[-1].{said}}}"
-            rows = f"jq -c '.. | objects | select(.{column}) | {turns}' FILE"
+            turns = f"{{source: .[-2].{said}, target: .[-1].{said}}}"
+            rows = f"jq -c '.. | arrays | select(.[0].{speaker}?) | {turns}' FILE"
             return f"holds turns of conversations: write what is read and the answer as two texts, as by {rows}"
     if "qas" in first:
         rows = (
@@ -131,11 +137,12 @@ def _document_problem(text: str) -> str | None:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or not {*document}.isdisjoint(OWN_ROW_KEYS):
+    if not isinstance(document, dict):
         return None
-    if _has_columns(document):
-        remedy = 'write its rows, by pandas.DataFrame(...).to_json(FILE, orient="records", lines=True)'
-        return f"is a table by columns, one array each: {remedy}"
+    if has_columns(document):
+        return COLUMNS_PROBLEM
+    if not {*document}.isdisjoint(OWN_ROW_KEYS):
+        return None
     if (problem := _inner_rows_problem(document)) is not None:
         return problem
     leaves = list(_leaves(document))
@@ -159,23 +166,33 @@ def _inner_rows_problem(document: Mapping[str, object]) -> str | None:
     if not splits:
         return None
     name = TRAIN_KEY if TRAIN_KEY in splits else splits[0]
-    key = f".{name}" if KEY_PATTERN.fullmatch(name) else f".[{json.dumps(name)}]"
     return (
         f"holds arrays of pairs ({format_names(splits)}): write a row for each, a split a file, as by "
-        f"jq -c '{key}[] | {{source: .[0], target: .[1]}}' FILE"
+        f"jq -c '{jq_path(name)}[] | {{source: .[0], target: .[1]}}' FILE"
     )
+
+
+def jq_path(name: str) -> str:
+    """The path of jq to a key of an object."""
+    return f".{name}" if KEY_PATTERN.fullmatch(name) else f".[{json.dumps(name)}]"
 
 
 def _is_pair(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(isinstance(each, str) for each in value)
 
 
-def _has_columns(document: Mapping[str, object]) -> bool:
-    """Whether values are lists as long as each other with texts in them that have several words."""
-    lists = [value for value in document.values() if isinstance(value, list)]
-    are_alike = len(lists) == len(document) > 1 and len({*map(len, lists)}) == 1
-    cells = [cell for each in lists for cell in each]
-    return are_alike and any(isinstance(cell, str) and " " in cell.strip() for cell in cells)
+def has_columns(document: object) -> bool:
+    """Whether the only object of a file is a table by columns: lists as long as each other, of several cells. Words and
+    their tags, by their usual names, are a row.
+    """
+    if not isinstance(document, dict) or not all(isinstance(value, list) for value in document.values()):
+        return False
+    are_alike = len(document) > 1 and len({*map(len, document.values())}) == 1
+    cells = [cell for column in document.values() for cell in column]
+    if not are_alike or len(cells) == len(document) or any(isinstance(cell, list | dict) for cell in cells):
+        return False
+    has_words = not WORD_KEYS.isdisjoint(document)
+    return not has_words or any(isinstance(cell, str) and " " in cell.strip() for cell in cells)
 
 
 def _leaves(value: object) -> Iterator[object]:

@@ -17,6 +17,7 @@ from tfm.data.formats.conll.layout import (
     tagged_words_problem,
 )
 from tfm.data.formats.conll.schemes import TagSchemeChecker
+from tfm.data.formats.conll.sentences import SentenceCounts
 from tfm.data.lines import MAX_LINE_BYTES
 
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
@@ -47,7 +48,7 @@ def read_conll(
     layout = detect_layout(path)
     places = [_column_index(path, column, layout) for column in columns]
     _check_word_column(path, columns, layout)
-    check = TagSchemeChecker()
+    check, counts = TagSchemeChecker(), SentenceCounts()
     words: list[list[str]] = []
     lines: list[int] = []
     comments: list[int] = []
@@ -57,6 +58,7 @@ def read_conll(
     def finish_sentence() -> tuple[str, ...]:
         values = list(zip(*words, strict=True))
         check.add(values[-1], lines)
+        counts.add(values[0])
         words.clear()
         lines.clear()
         return tuple(" ".join(column) for column in values)
@@ -85,7 +87,7 @@ def read_conll(
         yield finish_sentence()
     if on_warning is not None:
         others = other_tag_columns(path, layout) if columns[-1] == LAST_COLUMN else []
-        for text in _remarks(layout, comments, check, others):
+        for text in (*_remarks(layout, comments, check, others), *counts.remarks()):
             on_warning(path, text)
 
 
@@ -148,7 +150,9 @@ def _column_values(
         raise DataError(problem, file=path, line=line_number)
     values = [space_replacement.join(cells[place].split()) for place in columns]
     if empty := [place for place, value in zip(columns, values, strict=True) if not value]:
-        raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=line_number)
+        raise DataError(
+            f"its column {empty[0]} is empty: each word needs a value, such as _ or -", file=path, line=line_number
+        )
     if columns[-1] != columns[0] and values[-1] == UNSPECIFIED_LABEL:
         problem = f"its label (column {columns[-1]}) is _, which says that the word has none"
         raise DataError(f"{problem}: name a target column that every word has", file=path, line=line_number)

@@ -1,6 +1,7 @@
 """Units of translation memories and catalogs: a text in two or more languages, with properties to filter by."""
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.lines import join_lines
 
+NUM_SOURCES_JUDGED = 20
+MESSAGE_NAME = re.compile(r"\w+(?:[._:/-]\w+)+")
+"""A name that a program has for a message, such as menu.file.open."""
 MAX_LANGUAGES = 1000
 """How many names of languages are remembered for messages."""
 WarningCallback = Callable[[Path, str], None]
@@ -44,6 +48,8 @@ def pairs_from_units(
     there: dict[str, None] = {}
     missing = {*sides}
     num_lacking = num_other = num_several = 0
+    languages: dict[str, str] = {}
+    first_sources: list[str] = []
     for unit in units:
         if len(there) < MAX_LANGUAGES:
             there.update((names[-1], None) for names, _ in unit.texts)
@@ -56,11 +62,19 @@ def pairs_from_units(
             num_lacking += 1
         else:
             num_several += any(len(places) > 1 for places in found)
+            for side, places in zip(sides, found, strict=True):
+                _check_single_language(side, unit.texts[places[0]][0], languages, path)
+            if len(first_sources) < NUM_SOURCES_JUDGED:
+                first_sources.append(texts[0] or "")
             yield "" if corpus.source is None else join_lines(texts[0] or ""), join_lines(texts[-1] or "")
     if missing and there:
         wanted = next(side for side in sides if side in missing)
         problem = f'holds no text in "{wanted}"; set source and target to two of: {format_names(there)}'
         raise DataError(problem, file=path)
+    if corpus.source is not None and len(first_sources) > 1 and all(map(MESSAGE_NAME.fullmatch, first_sources)):
+        remedy = "put the texts of a language in their place"
+        remedy += ", as by poswap -t TARGET.po SOURCE.po OUT.po of translate-toolkit" if corpus.format == "po" else ""
+        on_warning(path, f"its sources are names of messages ({first_sources[0]:.40}), read as texts: {remedy}")
     if num_lacking:
         on_warning(path, f"{_format_segment_count(num_lacking, ' without a translation')} left out")
     if num_several:
@@ -68,6 +82,23 @@ def pairs_from_units(
         on_warning(path, f"{num_several:,} {have} several texts in a language, of which the first is read")
     if num_other:
         on_warning(path, f"{_format_segment_count(num_other)} left out by filters = {list(corpus.filters or ())}")
+
+
+def _check_single_language(side: str, names: Sequence[str], languages: dict[str, str], path: Path) -> None:
+    """Raise DataError if a side is of another language than those before it.
+
+    Args:
+        side: its name in the corpus, which may be no code.
+        names: of a text, the code of its language last, if one is said.
+        languages: the languages so far, by side; the first is added.
+        path: the file, for messages.
+    """
+    if side != names[0] or len(names) < 2:
+        return
+    language = _normalize_code(names[-1]).partition("-")[0]
+    if languages.setdefault(side, language) != language:
+        problem = f"has {side}s in several languages ({languages[side]}, {language:.40})"
+        raise DataError(f'{problem}: set {side} to the code of one, as {side} = "{languages[side]}"', file=path)
 
 
 def _format_segment_count(count: int, kind: str = "") -> str:

@@ -9,6 +9,24 @@ from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, open_maybe_compressed
 
 ENCODING_REMEDY = "convert it to UTF-8, as by iconv -f ENCODING -t UTF-8 FILE, and declare that in its first line"
+CHARACTERS_REMEDY = (
+    "it has a character that XML cannot hold (a control character, a bare & or <), which tr -d "
+    "'\\000-\\010\\013\\014\\016-\\037' < FILE removes, or is in another encoding than it declares"
+)
+REFERENCES_REMEDY = (
+    "remove references to control characters (&#x1F;), as by "
+    "sed -E 's/&#(x[01]?[0-9A-Fa-f]|[12]?[0-9]|3[01]);/ /g' FILE"
+)
+ENTITIES_REMEDY = "write the character in place of an entity of HTML (&nbsp;), as by sed 's/&nbsp;/\\xc2\\xa0/g' FILE"
+DAMAGE_REMEDY = "write it again by the program that it comes from, or mend it by hand (xmllint FILE shows the place)"
+REMEDIES_BY_ERROR: Mapping[str, str] = {
+    expat.errors.XML_ERROR_INVALID_TOKEN: CHARACTERS_REMEDY,
+    expat.errors.XML_ERROR_BAD_CHAR_REF: REFERENCES_REMEDY,
+    expat.errors.XML_ERROR_UNDEFINED_ENTITY: ENTITIES_REMEDY,
+    expat.errors.XML_ERROR_NO_ELEMENTS: "is it complete?",
+    expat.errors.XML_ERROR_UNCLOSED_TOKEN: "is it complete?",
+}
+"""By the words of expat."""
 READ_BLOCK_BYTES = 2**16
 MAX_DEPTH = 100
 MAX_DISTINCT_NAMES = 10_000
@@ -66,9 +84,9 @@ def read_events(path: Path) -> Iterator[Event]:
             try:
                 parser.Parse(block, not block)
             except expat.ExpatError as error:
-                problem = f"not XML: {expat.ErrorString(error.code)}"
-                remedy = f"; {ENCODING_REMEDY}" if "encoding" in problem else ""
-                raise DataError(f"{problem}{remedy}", file=path, line=error.lineno) from None
+                problem = expat.ErrorString(error.code)
+                remedy = ENCODING_REMEDY if "encoding" in problem else REMEDIES_BY_ERROR.get(problem, DAMAGE_REMEDY)
+                raise DataError(f"not XML: {problem}; {remedy}", file=path, line=error.lineno) from None
             except (ValueError, LookupError) as error:
                 remedy = f"; {ENCODING_REMEDY}" if "encoding" in str(error) else ""
                 raise DataError(f"{error}{remedy}", file=path, line=parser.CurrentLineNumber) from None

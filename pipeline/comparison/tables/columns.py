@@ -80,7 +80,11 @@ def match_metric_names(texts: Sequence[str], comparison: Comparison) -> list[str
     names = list(dict.fromkeys(text.removeprefix("test.") for text in texts))
     for name in names:
         if name not in metrics:
-            raise RecipeError(f"--metric {name}: these runs have {format_names(metrics) or 'no scores'}")
+            notes = (
+                note for run in comparison.runs for note in run.notes if note.startswith(f"{name} is not computed")
+            )
+            problem = next(notes, f"these runs have {format_names(metrics) or 'no scores'}")
+            raise RecipeError(f"--metric {name}: {problem}")
     return names
 
 

@@ -18,7 +18,13 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_warnings
 from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
-from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_scores, has_entity_tags, unknown_tags_warning
+from tfm.pipeline.scoring.metrics.entities.scores import (
+    ENTITY_F1,
+    entity_scores,
+    entity_tags_warning,
+    has_entity_tags,
+    unknown_tags_warning,
+)
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, count_errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
@@ -76,7 +82,9 @@ def evaluate_segments(
         warning_of_tags = unknown_tags_warning(hypotheses, config)
         if warning_of_tags is not None:
             reporter.warn(f"{segments.name}: {warning_of_tags}")
-    if has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
+    if not has_label_metrics(config) and (tags_warning := entity_tags_warning(references[0])) is not None:
+        reporter.warn(f"{segments.name}: {tags_warning}")
+    elif has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
     names = [name for name in config.metrics if name in METRIC_FUNCTIONS and name not in skip_reasons]
     texts, lengths, worst = segments.source_texts, list[LengthBin](), list[SampleSegment]()

@@ -127,3 +127,11 @@ def has_entity_tags(references: Sequence[str]) -> bool:
     return bool(labels - {"O"}) and all(
         label == "O" or ("-" in label and parse_tag(label, "conlleval")) for label in labels
     )
+
+
+def entity_tags_warning(references: Sequence[str]) -> str | None:
+    """A warning that tags of entities are scored as words of texts; None if the references are others."""
+    if not has_entity_tags(references):
+        return None
+    remedy = "entity_f1 (evaluation.metrics, --metric) counts entities"
+    return f"its references are tags of entities, scored as words: {remedy}"

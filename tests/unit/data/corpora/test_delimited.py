@@ -342,3 +342,42 @@ def test_spans_and_several_labels_of_label_studio_in_cells_are_named(tmp_path: P
     with pytest.raises(DataError, match="line 2: a cell holds several labels"):
         read(tmp_path / "a.csv", 'text,label\nA,"{""choices"":[""x"",""y""]}"\n')
     assert read(tmp_path / "a.csv", "text,label\nA,[{x\n") == [("A", "[{x")]
+
+
+@pytest.mark.parametrize("header", ["source,target", '"source","target"'])
+def test_the_header_of_a_file_that_was_joined_behind_another_may_have_a_byte_order_mark(
+    header: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"\ufeff{header}\na,b\n\ufeff{header}\nc,d\n", "utf-8")
+    corpus = CorpusConfig(format="csv", path=str(file), source="source", target="target")
+    assert list(read_pairs(corpus)) == [("a", "b"), ("c", "d")]
+    file.write_text(f"{header}\n\ufeffa,b\n\ufeffsource,b\n", "utf-8")
+    assert list(read_pairs(corpus)) == [("\ufeffa", "b"), ("\ufeffsource", "b")]
+
+
+@pytest.mark.parametrize("name", [" source", "Source ", "source\u00a0"])
+def test_a_column_that_differs_in_case_or_spaces_is_named_as_it_is_there(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"{name},target\na,b\n", "utf-8")
+    corpus = CorpusConfig(format="csv", path=str(tmp_path / "a.csv"), source="source", target="target")
+    with pytest.raises(DataError) as error:
+        list(read_pairs(corpus))
+    assert f"write it as there, {name!r}" in str(error.value)
+
+
+def test_single_quotation_marks_and_marks_for_the_same_word_are_remarked(tmp_path: Path) -> None:
+    """`<self>` of text normalization stands for the word, and cells in '...' are two where a comma is in them."""
+    file = tmp_path / "a.tsv"
+    rows = "PLAIN\tThe\t<self>\nDATE\t2006\ttwo thousand six\n"
+    for content, said in (
+        (rows, "<self> is read as text: if it stands for the word beside it, write that word, as by awk"),
+        ("'a'\t'b'\t'c'\n" * 4, "single quotation marks around its cells are read as text"),
+    ):
+        file.write_text(content, "utf-8")
+        with collect_remarks() as remarks:
+            list(read_pairs(CorpusConfig(format="tsv", path=str(file), source="1", target="2")))
+        assert said in " ".join(map(str, remarks))
+    file.write_text("'tis\tb\tit's\n" * 4, "utf-8")
+    with collect_remarks() as remarks:
+        list(read_pairs(CorpusConfig(format="tsv", path=str(file), source="1", target="2")))
+    assert not remarks

@@ -180,6 +180,32 @@ def test_a_sentencepiece_model_is_taken_with_its_control_tokens(tmp_path: Path) 
         assert there(found.tokenizer, line) == theirs.encode(line), line
 
 
+@pytest.mark.parametrize(
+    "name", ["XLMRobertaTokenizer", "XLMRobertaTokenizerFast", "NllbTokenizer", "CamembertTokenizer"]
+)
+def test_ids_of_a_class_that_numbers_as_fairseq_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+    """The file of XLM-R and mBART has <unk>, <s>, </s> first, and their models <s>, <pad>, </s>, <unk>."""
+    package: Any = pytest.importorskip("sentencepiece", reason="needs the extra `dev`")
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
+    file = tmp_path / "sentencepiece.bpe.model"
+    prefix, lines = str(tmp_path / "m"), iter(LINES)
+    package.SentencePieceTrainer.train(
+        sentence_iterator=lines, model_prefix=prefix, vocab_size=500, hard_vocab_limit=False, minloglevel=2
+    )
+    (tmp_path / "m.vocab").unlink()
+    (tmp_path / "m.model").rename(file)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    ours = taken(tmp_path)
+    theirs = getattr(transformers, name.removesuffix("Fast")).from_pretrained(tmp_path)
+    for number in (number for number in range(ours.vocab_size) if ours.original_ids[number] is not None):
+        piece = theirs.convert_ids_to_tokens(ours.original_ids[number])
+        assert piece == (ours.piece(number) if number else "<pad>")
+    assert ours.original_ids[:4] == ((1, 3, 5, 6) if name == "CamembertTokenizer" else (1, 3, 0, 2))
+    (tmp_path / "tokenizer_config.json").unlink()
+    model = package.SentencePieceProcessor(model_file=str(file))
+    assert there(taken(tmp_path), LINES[0]) == model.encode(LINES[0])
+
+
 @pytest.mark.parametrize("magic", [b"\x1f\x8b", b"PK\x03\x04", b"BZh9", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ"])
 def test_a_compressed_file_is_named_as_such(magic: bytes, tmp_path: Path) -> None:
     (tmp_path / "codes").write_bytes(magic + b"\x00" * 20)

@@ -132,6 +132,20 @@ def test_a_key_that_both_sides_replace_is_refused(tmp_path: Path) -> None:
         load_recipe(file, both)
 
 
+def test_a_recipe_can_say_none_of_a_side(tmp_path: Path) -> None:
+    """The text "none" stands for no value where a value may be missing, and is a form of Unicode where it is one."""
+    file = tmp_path / "recipe.toml"
+    file.write_text(RECIPE.format(tmp_path), "utf-8")
+    recipe = load_recipe(file, ["tokenizer.target_normalization=none"])
+    assert recipe.tokenizer.target_config.normalization == "none"
+    recipe = load_recipe(file, ["tokenizer.source_normalization=none", "tokenizer.target_lowercase=none"])
+    assert recipe.tokenizer.source_config.normalization == "none"
+    assert recipe.tokenizer.target_lowercase is None
+    for key in ("source_normalization", "target_normalization"):
+        for form in FORMS:
+            assert getattr(load_recipe(file, [f"tokenizer.{key}={form}"]).tokenizer, key) == form
+
+
 @pytest.mark.slow
 def test_a_model_reads_and_writes_by_the_form_of_each_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both spellings of a source are one, in translate, in Python and in an exported folder."""

@@ -353,3 +353,20 @@ def test_conll_2012_without_the_lines_around_documents(tmp_path: Path) -> None:
 def test_the_start_of_a_document_is_no_word(mark: str, tmp_path: Path) -> None:
     text = f"{mark}\n\nEU NNP I-NP I-ORG\n\n{mark}\n\nsays VBZ I-VP O\n"
     assert read(tmp_path / "a.conll", text) == [("EU", "I-ORG"), ("says", "O")]
+
+
+def test_words_with_a_language_before_them_and_sentences_without_end_are_remarked(tmp_path: Path) -> None:
+    """As the first files of WikiANN (PAN-X), and files whose sentences are not separated."""
+    cases = {
+        "en:New\tB-LOC\nen:York\tI-LOC\n\nen:is\tO\nen:big\tO\n": "each of its words begins with 'en:', which is read",
+        "a\tO\nb\tO\n" * 501: "its 1,002 words are one sentence: put a blank line between sentences",
+        "en:New\tB-LOC\nen:York\tI-LOC\n\nat\tO\nen:big\tO\n": "",
+        "a\tO\nb\tO\n" * 501 + "\nc\tO\n": "",
+        "re:\tO\nre:a\tO\nre:b\tO\nre:c\tO\n": "",
+    }
+    for text, said in cases.items():
+        with collect_remarks() as found:
+            read(tmp_path / "a.conll", text)
+        remarks = " ".join(map(str, found))
+        assert said in remarks
+        assert said or not any(each in remarks for each in ("begins with", "are one sentence"))

@@ -11,6 +11,7 @@ from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
+from tfm.data.formats.translations.xml_events import read_events
 
 WILD = Path(__file__).parents[6] / "shared" / "data" / "wild"
 TMX = """<?xml version="1.0" encoding="UTF-8"?>
@@ -266,3 +267,48 @@ def test_a_large_memory_is_read_bit_by_bit(tmp_path: Path) -> None:
 def test_keys_that_do_not_fit(keys: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         CorpusConfig.model_validate({"path": "a", **keys})
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("a&nbsp;b", "write the character in place of an entity of HTML"),
+        ("a&#x1F;b", "remove references to control characters"),
+        ("a\x1fb", r"tr -d '\000-\010\013\014\016-\037' < FILE"),
+        ("a & b", "a bare &"),
+        ("a</b>", "xmllint FILE shows the place"),
+    ],
+)
+def test_every_error_of_xml_has_a_remedy(text: str, remedy: str, tmp_path: Path) -> None:
+    (tmp_path / "a.tmx").write_text(f"<tmx><body><tu><seg>{text}</seg></tu></body></tmx>", "utf-8")
+    with pytest.raises(DataError, match="line 1: not XML: ") as error:
+        [*read_events(tmp_path / "a.tmx")]
+    assert remedy in str(error.value).partition("; ")[2]
+
+
+def test_a_file_with_several_target_languages_asks_for_one(tmp_path: Path) -> None:
+    """`target` alone would be German in one part of the file, and French in the other."""
+    parts = [
+        f'<file source-language="en-US" target-language="{code}"><body><trans-unit id="1"><source>dog</source>'
+        f"<target>{text}</target></trans-unit></body></file>"
+        for code, text in (("de", "Hund"), ("de-AT", "Hundsviech"), ("fr", "chien"))
+    ]
+    file = tmp_path / "a.xlf"
+    assert read(file, f'<xliff version="1.2">{"".join(parts[:2])}</xliff>', format="xliff") == [
+        ("dog", "Hund"),
+        ("dog", "Hundsviech"),
+    ]
+    whole = f'<xliff version="1.2">{"".join(parts)}</xliff>'
+    with pytest.raises(DataError, match=r"has targets in several languages \(de, fr\): set target to the code of one"):
+        read(file, whole, format="xliff")
+    assert read(file, whole, format="xliff", target="fr") == [("dog", "chien")]
+
+
+def test_names_of_messages_in_place_of_texts_are_remarked(tmp_path: Path) -> None:
+    file = tmp_path / "a.po"
+    with collect_remarks() as remarks:
+        read(file, 'msgid "menu.open"\nmsgstr "Open"\n\nmsgid "menu.close_all"\nmsgstr "Close"\n', format="po")
+    assert "its sources are names of messages (menu.open), read as texts" in " ".join(map(str, remarks))
+    with collect_remarks() as remarks:
+        read(file, 'msgid "menu.open"\nmsgstr "Open"\n\nmsgid "Close"\nmsgstr "Zu"\n', format="po")
+    assert not remarks
