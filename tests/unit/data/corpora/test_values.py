@@ -177,7 +177,7 @@ def test_what_a_message_advises_makes_a_file_that_is_read(
     is_array: bool,
     tmp_path: Path,
 ) -> None:
-    """Of a single row with an array of objects, which is taken for the table, too."""
+    """The command that a message advises makes a file that is read, of a single row (taken for the table) too."""
     rows = [{"id": "x", column: value}] * num_rows
     file = tmp_path / "a.json"
     file.write_text(json.dumps(rows) if is_array else "".join(json.dumps(row) + "\n" for row in rows), "utf-8")
