@@ -39,6 +39,7 @@ from tfm.pipeline.artifacts.manifest import (
 )
 from tfm.pipeline.artifacts.no_symlinks import open_folder_below
 from tfm.pipeline.artifacts.place import check_is_own_folder, refuse_foreign_folder
+from tfm.pipeline.artifacts.renamed_files import find_renamed_paths, rename_inputs, rename_paths
 from tfm.pipeline.artifacts.swap import (
     hidden_version_name,
     is_version_link,
@@ -84,7 +85,10 @@ class Draft:
 
 
 def stale_reason(plan: Plan) -> str | None:
-    """Return the reason why the artifact has to be made; None if it is whole and made from just this plan."""
+    """Return the reason why the artifact has to be made; None if it is whole and made from just this plan.
+
+    Files that were renamed or moved, and have the same content, are no reason.
+    """
     if not os.path.lexists(plan.folder):
         return "not made yet"
     with suppress(OSError):
@@ -96,16 +100,18 @@ def stale_reason(plan: Plan) -> str | None:
         return f"damaged: {error}"
     if manifest.stage != plan.stage:
         return f"{manifest.stage!r} made it"
-    differences = find_differences(manifest.config, to_jsonable(plan.config))
+    names = find_renamed_paths(manifest.inputs, plan.inputs)
+    inputs = rename_inputs(manifest.inputs, names)
+    differences = find_differences(rename_paths(manifest.config, names), to_jsonable(plan.config))
     changes = [f"{key} {old!r:.60} -> {new!r:.60}" for key, (old, new) in differences.items()]
     if changes:
         return "config changed: " + ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if changes[3:] else "")
-    for label in sorted(manifest.inputs.keys() | plan.inputs.keys()):
-        if label not in manifest.inputs:
+    for label in sorted(inputs.keys() | plan.inputs.keys()):
+        if label not in inputs:
             return f"input {label} is new"
         if label not in plan.inputs:
             return f"input {label} is gone"
-        if manifest.inputs[label].fingerprint != plan.inputs[label].fingerprint:
+        if inputs[label].fingerprint != plan.inputs[label].fingerprint:
             return f"input {label} changed"
     # In older versions, a stage that draws nothing had a seed too.
     return f"seed changed: {manifest.seed} -> {plan.seed}" if plan.seed not in (None, manifest.seed) else None

@@ -17,10 +17,9 @@ from tfm.data.errors import DataError
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
-from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, text_changing_settings
+from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, download_corpora, text_changing_settings
 from tfm.pipeline.artifacts.files import check_file_is_writable, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import remove_path_below
-from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.cleaner import Cleaner
 from tfm.pipeline.cleaning.cluster_measurement import ClusterMeasurer, MeasurerSettings
 from tfm.pipeline.cleaning.config import CleanConfig

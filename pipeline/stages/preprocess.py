@@ -23,7 +23,7 @@ from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import load_images
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
-from tfm.pipeline.artifacts.remote_corpora import download_corpora
+from tfm.pipeline.artifacts.corpus_inputs import download_corpora
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.cluster.encoding import ClusterEncoder
 from tfm.pipeline.cluster.session import connect_to_cluster

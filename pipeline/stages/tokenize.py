@@ -14,8 +14,7 @@ from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
-from tfm.pipeline.artifacts.corpus_inputs import text_changing_settings
-from tfm.pipeline.artifacts.remote_corpora import download_corpora
+from tfm.pipeline.artifacts.corpus_inputs import download_corpora, text_changing_settings
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import (

@@ -9,7 +9,7 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpora.paths import remote_files
-from tfm.pipeline.artifacts.remote_corpora import download_corpora
+from tfm.pipeline.artifacts.corpus_inputs import download_corpora
 from tfm.pipeline.runtime.progress import Bar, NullReporter
 
 TEXT = b"eins\tone\n"

@@ -1,0 +1,67 @@
+"""Inputs of an artifact that were renamed or moved since it was made, and have the same content."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+
+from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.manifest import Input
+
+COLUMN_KEYS = frozenset({"source", "target"})  # of a corpus with a path they name columns, of others files
+PATH_KEYS = frozenset({"path", "synthetic", *COLUMN_KEYS, "forward", "backward"})
+
+
+def find_renamed_paths(old: Mapping[str, Input], new: Mapping[str, Input]) -> dict[str, str]:
+    """Return the new paths of inputs by their old ones, and those of the folders in which they lie.
+
+    A path that two new ones could stand for is left out: what it names may have changed.
+
+    Args:
+        old: inputs by label, as a manifest has them.
+        new: inputs by label, as they are now.
+    """
+    by_fingerprint: dict[str, list[tuple[str, str]]] = {}
+    for label, each in new.items():
+        if each.path is not None:
+            by_fingerprint.setdefault(each.fingerprint, []).append((label, each.path))
+    names: dict[str, set[str]] = {}
+    for label, each in old.items():
+        for new_label, new_path in by_fingerprint.get(each.fingerprint, ()):
+            if each.path is not None and label.replace(each.path, new_path) == new_label:
+                for old_name, new_name in _paths_and_folders(each.path, new_path):
+                    names.setdefault(old_name, set()).add(new_name)
+    return {path: next(iter(new_paths)) for path, new_paths in names.items() if len(new_paths) == 1}
+
+
+def rename_inputs(inputs: Mapping[str, Input], names: Mapping[str, str]) -> dict[str, Input]:
+    """The inputs with the new paths in their labels."""
+    return {_rename_label(label, each.path, names): each for label, each in inputs.items()}
+
+
+def rename_paths(config: JSON, names: Mapping[str, str]) -> JSON:
+    """The config of a stage with the new paths in place of the old ones, in the keys that hold paths."""
+    if isinstance(config, Mapping):
+        of_table = config.get("path") is not None
+        return {
+            key: names.get(value, value)
+            if isinstance(value, str) and key in PATH_KEYS and not (of_table and key in COLUMN_KEYS)
+            else rename_paths(value, names)
+            for key, value in config.items()
+        }
+    return [rename_paths(each, names) for each in config] if isinstance(config, list) else config
+
+
+def _paths_and_folders(old_path: str, new_path: str) -> Iterator[tuple[str, str]]:
+    """A path before and after, and its folders before and after as long as the names below them are the same."""
+    yield old_path, new_path
+    old, new = PurePath(old_path), PurePath(new_path)
+    while old.name == new.name and old.name:
+        old, new = old.parent, new.parent
+        yield str(old), str(new)
+
+
+def _rename_label(label: str, path: str | None, names: Mapping[str, str]) -> str:
+    """The label with the new path of its file, or of the folder that it ends with ("classes of FOLDER")."""
+    if path is not None:
+        return label.replace(path, names.get(path, path))
+    subject, of, folder = label.rpartition(" of ")
+    return f"{subject}{of}{names.get(folder, folder)}"
