@@ -107,7 +107,7 @@ def synthesize(
     if is_fresh(plan, reporter):
         return
     models = [each for name, each in plan.inputs.items() if name.split()[0] == "model"]
-    held_out = read_held_out_texts(models, [Path(file) for file in config.tests])
+    held_out = read_held_out_texts(models, [Path(file) for file in config.tests], reporter)
     _check_text_not_held_out(config.text, plan, held_out)
     for folder in held_out.missing:
         reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")

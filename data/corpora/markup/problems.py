@@ -12,7 +12,8 @@ from tfm.data.corpora.markup.resources import resource_problem
 from tfm.data.corpora.markup.speech import times_problem, utterance_ids_problem
 from tfm.data.errors import DataError
 
-MAX_LINES_READ = 20
+MAX_LINES_READ, MAX_COMMENT_LINES = 20, 400
+COMMENT_MARK = "#"
 ENTITY_TAG_PATTERN = re.compile(r"[BIESLUM]-\S+|O")
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b|<html\b", re.IGNORECASE)
 
@@ -103,8 +104,19 @@ def check_lines(
     Returns:
         The first lines.
     """
-    head = list(islice(lines, MAX_LINES_READ))
+    head = read_head(lines)
     for find_problem in problems:
         if (problem := find_problem(head)) is not None:
             raise DataError(problem, file=path)
+    return head
+
+
+def read_head(lines: Iterable[str]) -> list[str]:
+    """The first lines of a file, up to those below the comments that it begins with, as a catalog names its authors."""
+    lines = iter(lines)
+    head = list(islice(lines, MAX_LINES_READ))
+    while len(head) < MAX_COMMENT_LINES and all(line.startswith(COMMENT_MARK) for line in head[-MAX_LINES_READ:]):
+        if not (further := list(islice(lines, MAX_LINES_READ))):
+            break
+        head += further
     return head

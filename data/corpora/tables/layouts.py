@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 
 MARKDOWN_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 MIN_LINES_JUDGED, MAX_TITLES = 4, 5
-FACTOR_MARKS = ("￨", "|", "/")
-"""Marks between a word and its features or tags, as of OpenNMT, Moses and the Brown corpus."""
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
 TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
 """A first line of one cell, behind which others may be empty; commas may be in it."""
@@ -80,26 +78,6 @@ def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], boo
     return None
 
 
-def table_remark(lines: Sequence[str]) -> str | None:
-    """A remark on a table that is read as a text a line; None if lines seem to be none of a table.
-
-    lines: the first of a file.
-    """
-    filled = [line for line in lines if line.strip()]
-    if len(filled) < MIN_LINES_JUDGED:
-        return None
-    if len({line.count("\t") for line in filled}) == 1 and "\t" in filled[0]:
-        return 'its lines have tabs, as a table has, and are read as texts: format = "tsv" reads columns'
-    if (mark := _factor_mark(filled)) is not None:
-        remedy = f"sed -E 's/[{mark}][^ ]*//g' FILE"
-        return (
-            f"each of its words has a part behind {mark}, such as a tag, which is read as part of it: cut by {remedy}"
-        )
-    if all(line.startswith("{") and line.rstrip().endswith("}") and '":' in line for line in filled):
-        return 'its lines are objects of JSON, and are read as texts: format = "jsonl" reads their values'
-    return None
-
-
 def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:
     """A remark on cells that stand for others, or are in quotation marks that are read as text; None if none seem so.
 
@@ -116,14 +94,4 @@ def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:
         return (
             f"single quotation marks around its cells are read as text: if they are none, remove them, as by {remedy}"
         )
-    return None
-
-
-def _factor_mark(lines: Sequence[str]) -> str | None:
-    """The mark that each word of lines has, as often and with something on both sides of it; None if there is none."""
-    words = [word for line in lines for word in line.split()]
-    for mark in FACTOR_MARKS:
-        parts = [word.split(mark) for word in words]
-        if len(parts) >= 2 * len(lines) and len({*map(len, parts)}) == 1 and len(parts[0]) > 1 and all(map(all, parts)):
-            return mark
     return None
