@@ -226,6 +226,9 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
         if split.merged_folders:
             text = f"files of the same name in its folders {format_names(split.merged_folders)} are read as one set"
             add_remark(path, f"{text}; for one of them set path to it, as {Path(path) / split.merged_folders[0]}")
+        if split.differing_names:
+            names = format_names(split.differing_names[:3])
+            add_remark(path, f"its files {names} are read as one set: name those that are wanted in data.train")
         if split.other_configurations:
             others = format_names(split.other_configurations)
             add_remark(path, f"its default configuration is read; {path}:NAME is one of the others ({others})")

@@ -15,6 +15,9 @@ from tfm.data.errors import DataError
 MAX_LINES_READ, MAX_COMMENT_LINES = 20, 400
 COMMENT_MARK = "#"
 ENTITY_TAG_PATTERN = re.compile(r"[BIESLUM]-\S+|O")
+ELEMENTS_PATTERN = re.compile(r"\s*<[A-Za-z][\w:.-]*(\s[^<>]*)?/?>")
+TAGS_PATTERN = re.compile(rf"({ELEMENTS_PATTERN.pattern})+\s*")
+"""A line of XML whose declaration is missing: nothing but tags, before others that begin with one."""
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b|<html\b", re.IGNORECASE)
 
 
@@ -46,7 +49,9 @@ def page_problem(lines: Sequence[str]) -> str | None:
 
     lines: the first of a file.
     """
-    if lines and PAGE_PATTERN.match(lines[0]):
+    filled = [line for line in lines if line.strip()]
+    are_elements = len(filled) > 2 and all(map(ELEMENTS_PATTERN.match, filled[:3])) and "</" in "".join(lines)
+    if lines and (PAGE_PATTERN.match(lines[0]) or (are_elements and TAGS_PATTERN.fullmatch(filled[0]))):
         return "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
     return None
 

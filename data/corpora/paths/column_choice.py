@@ -1,13 +1,17 @@
 """The choice of a table's source and target columns by what is in them, and whether a first row names them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
-IDENTIFIER_PATTERN = re.compile(r"(?=\D*[0-9])[^\W_][\w.:/-]*")
+IDENTIFIER_PATTERN = re.compile(r"[^\W_][\w.:/-]*")
+ID_NAME_PATTERN = re.compile(r"(?:.*[_ -])?(?:[iI][dD]|idx|index|uuid)|.*[a-z]I[dD]")
+FILE_PATTERN = re.compile(r"\S*[\w*]\.[A-Za-z][A-Za-z0-9]{2,3}")
+"""The name of a recording, a picture or another file."""
+SPLIT_NAMES = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "testing"})
 FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*|[a-z]+=[^\s,=]+(?:,[a-z]+=[^\s,=]+)*")
 """The features of a word form, as UniMorph writes them (V;PST;3;SG), or SIGMORPHON of 2016 (pos=V,tense=PST)."""
 URL_PATTERN = re.compile(r"https?://\S+")
@@ -29,13 +33,15 @@ SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
         ("text",), ("sentence",), ("review",), ("tweet",), ("content",),
     ),
     **dict.fromkeys(
-        ("class", "category", "sentiment", "intent"), (("text",), ("sentence",), ("review",), ("tweet",), ("content",))
+        ("class", "category", "sentiment", "intent"),
+        (("text",), ("sentence",), ("review",), ("tweet",), ("content",), ("utt",)),
     ),
     "completion": (("prompt",),),
     "response": (("prompt",), ("instruction", "context"), ("instruction",)),
     "highlights": (("article",),),
-    "summary": (("document",), ("dialogue",), ("article",), ("text",)),
-    "answer": (("question", "context"), ("question",)),
+    "summary": (("document",), ("dialogue",), ("article",), ("text",), ("content",), ("body",)),
+    "answer": (("question", "context"), ("question", "passage"), ("question",)),
+    "docstring": (("code",),),
     "accept": (("text",),),
     "answers.text": (("question", "context"),),
     "target": (("source",),),
@@ -83,13 +89,19 @@ def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[st
     return False
 
 
-def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
-    """The columns of the source, if any, and, last, that of the target, without their names.
+def choose_places(rows: Sequence[Sequence[str]], num_columns: int, names: Sequence[str] = ()) -> tuple[int, ...]:
+    """The columns of the source, if any, and, last, that of the target, by what is in them.
 
     Lemma and features are the source in a table of inflections. Columns of numbers, of URLs, of one or two codes of
-    languages, of dates, of names with numbers (doc-17) and of one value are no texts where there are others. Beside a
-    single text, and before several, a column of few different values is the target. A text beside names alone has no
-    source.
+    languages, of dates, of names with numbers (doc-17), of files or splits and of one value are no texts where there
+    are others, nor are those called `id`; of four columns or more those of several words are the texts. Beside a single
+    text, and before several, a column of few different values is the target (of numbers that with the fewest), and
+    behind two texts one of 0 and 1. A text beside names alone has no source.
+
+    Args:
+        rows: the first of the table, without a header.
+        num_columns: their number.
+        names: of the columns, if they have some.
     """
     columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
     features = [place for place, cells in enumerate(columns) if _has_features(cells)]
@@ -97,18 +109,26 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
         lemma, form = (place for place in range(3) if place not in features)
         return lemma, features[0], form
     texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
-    unread = {place for place in texts if _is_unread(columns[place])}
+    unread = {place for place in texts if _is_unread(columns[place], is_wide=num_columns > 2)}
+    unread |= {place for place, name in enumerate(names) if ID_NAME_PATTERN.fullmatch(name)}
     texts = [place for place in texts if place not in unread] or texts
-    labels = [place for place, cells in enumerate(columns) if _has_classes(cells)]
+    labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and place not in unread]
     identifiers = {place for place in texts if _has_identifiers(columns[place])}
-    if len({*texts} - identifiers) > int(num_columns < 3):
+    if len({*texts} - identifiers) > int(num_columns < 3 and not _have_one_prefix(columns, identifiers)):
         texts = [place for place in texts if place not in identifiers]
     languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
     if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
         texts = [place for place in texts if place not in languages]
         labels = [place for place in labels if place not in languages]
     free = [place for place in texts if place not in labels]
+    sentences = [place for place in free if _has_mostly_several_words(columns[place])]
+    if num_columns > 3 and len(sentences) > 1:
+        free = sentences
+    if num_columns == 3 and free == [0, 1] and {*columns[2]} == {"0", "1"} and labels == [2]:
+        return 0, 1, 2
     numbered = [place for place in labels if place not in texts]
+    if len(free) == 1:
+        numbered.sort(key=lambda place: len({*columns[place]}))
     if free and numbered and (len(free) == 1 or numbered[0] == 0):
         return next(filter(lambda place: _has_several_words(columns[place]), free), free[0]), numbered[0]
     if len(free) == 1 and labels:
@@ -144,7 +164,10 @@ def _has_urls(cells: Sequence[str]) -> bool:
     return all(map(URL_PATTERN.fullmatch, cells))
 
 
-def _is_unread(cells: Sequence[str]) -> bool:
+def _is_unread(cells: Sequence[str], *, is_wide: bool) -> bool:
+    """Whether cells are no texts where there are others. is_wide: whether there are more columns than two."""
+    if is_wide and (all(map(FILE_PATTERN.fullmatch, cells)) or {*map(str.lower, cells)} <= SPLIT_NAMES):
+        return True
     return _is_constant(cells) or _has_urls(cells) or all(map(DATE_PATTERN.fullmatch, cells))
 
 
@@ -157,6 +180,16 @@ def _has_several_words(cells: Sequence[str]) -> bool:
     return any(" " in cell.strip() for cell in cells)
 
 
+def _has_mostly_several_words(cells: Sequence[str]) -> bool:
+    return 2 * sum(" " in cell.strip() for cell in cells) > len(cells)
+
+
+def _have_one_prefix(columns: Sequence[Sequence[str]], places: Collection[int]) -> bool:
+    """Whether the cells of each of some columns begin with the same letters, as names of a corpus do."""
+    begins = [{cell[:2] for cell in columns[place]} for place in places]
+    return all(len(each) == 1 and min(each).isalpha() for each in begins)
+
+
 def _is_constant(cells: Sequence[str]) -> bool:
     return len(cells) >= MIN_ROWS_JUDGED and len({*cells}) == 1
 
@@ -167,9 +200,10 @@ def _has_languages(cells: Sequence[str]) -> bool:
 
 
 def _has_identifiers(cells: Sequence[str]) -> bool:
-    """Whether each cell is a name of its own with a number in it, such as doc-17."""
+    """Whether each cell is a name of its own, and most have a digit, such as doc-17."""
     are_distinct = len(cells) >= MIN_ROWS_JUDGED and len({*cells}) == len(cells)
-    return are_distinct and all(IDENTIFIER_PATTERN.fullmatch(cell) for cell in cells)
+    have_digits = 2 * sum(any(map(str.isdigit, cell)) for cell in cells) > len(cells)
+    return are_distinct and have_digits and all(IDENTIFIER_PATTERN.fullmatch(cell) for cell in cells)
 
 
 def _has_classes(cells: Sequence[str]) -> bool:

@@ -191,7 +191,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         return DetectedColumns(range(len(first)), places=places, has_languages=has_languages_of_rows(rows, places))
     places_of_names = places_by_names(first)
     is_headed = places_of_names is not None or has_usual_names(first) or not others or differs_from_rows(first, others)
-    return DetectedColumns(first, not first[0], is_headed, places_of_names or choose_places(others, len(first)))
+    return DetectedColumns(first, not first[0], is_headed, places_of_names or choose_places(others, len(first), first))
 
 
 def _sample_rows(rows: NumberedRows) -> list[list[str]]:
@@ -223,7 +223,7 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
     """The columns of rows whose values may be others than text."""
     names = list(rows[0]) if rows else []
     cells = [[_value_text(row.get(name)) for name in names] for row in rows]
-    places = places_by_names(names) or choose_places(cells, len(names))
+    places = places_by_names(names) or choose_places(cells, len(names), names)
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
     return DetectedColumns(names, places=places, with_lists=with_lists)
 
@@ -263,5 +263,7 @@ def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 def _value_text(value: object) -> str:
     """The text that a value is or may stand for; empty for others, such as objects."""
     if isinstance(value, list):
+        if any(isinstance(each, list | dict) for each in value):
+            return ""
         return " ".join(map(_value_text, value))
     return str(value) if isinstance(value, str | int | float) else ""

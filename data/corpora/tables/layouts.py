@@ -9,6 +9,8 @@ MIN_LINES_JUDGED, MAX_TITLES = 4, 5
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
 TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
 """A first line of one cell, behind which others may be empty; commas may be in it."""
+SLASHES_PATTERN = re.compile(r"/[^/]+/(?:, ?/[^/]+/)*")
+"""Pronunciations as of ipa-dict."""
 SAME_AS_SOURCE = "<self>"
 """The output of a word that is said as it is written, in data of text normalization (Sproat and Jaitly 2016)."""
 TITLED_DELIMITERS = ("\t", ";", "|", ",")
@@ -89,6 +91,9 @@ def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:
     filled = [row for row in rows if any(row)]
     if len(filled) < MIN_LINES_JUDGED:
         return None
+    if any(all(map(SLASHES_PATTERN.fullmatch, cells)) for cells in zip(*filled, strict=False)):
+        remedy = r"sed -E 's|\t/([^/]*)/.*|\t\1|' FILE"
+        return f"its pronunciations stand between slashes, and are read as text: keep one a cell, as by {remedy}"
     if all(row[0].startswith("'") and any(cell.endswith("'") for cell in row) for row in filled):
         remedy = 'pandas.read_csv(FILE, header=None, quotechar="\'").to_csv(OUT, header=False, index=False)'
         return (

@@ -40,6 +40,10 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         ),
         ('<?xml version="1.0" encoding="ISO-8859-1"?>\n<colHAREM versao="x">\n', "is XML or HTML, whose tags would be"),
         ("<html lang='en'>\n<p>a\n", "is XML or HTML"),
+        (
+            '<benchmark><entries>\n<entry eid="1" size="1">\n<lex>A is C.</lex>\n</entry>\n',
+            "is XML or HTML, whose tags",
+        ),
         ('<CHAPTER ID="001">\nHello\n', "has lines of tags, as talks of IWSLT and Europarl have them"),
         ("<!DOCTYPE html>\n<html>\n", "is XML or HTML, whose tags would be words: write its texts"),
         ("2347 a 2347-a 0.06 3.47 i've\n2347 a 2347-a 3.47 11.04 <o,f0> i find\n", "is STM, segments with speakers"),
