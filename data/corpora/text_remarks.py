@@ -51,7 +51,8 @@ def _json_remark(lines: Sequence[str]) -> str | None:
         if all(map(PYTHON_OBJECT.fullmatch, lines)):
             return f'its lines are objects of Python, {AS_TEXTS}: write them by json.dumps, for format = "jsonl"'
         if (has_many and all('":' in line for line in lines)) or _are_all_json(lines):
-            return f'its lines are objects of JSON, {AS_TEXTS}: format = "jsonl" reads their values, as jq -r .KEY FILE'
+            remedy = 'format = "jsonl" reads their values, jq -r .KEY FILE writes them'
+            return f"its lines are objects of JSON, {AS_TEXTS}: {remedy}"
     if begins == {"["} and ends == {"]"} and all('"' in line for line in lines) and _are_all_json(lines):
         return f"its lines are arrays of JSON, {AS_TEXTS}: jq -r @tsv FILE makes TSV of them"
     if has_many and begins == ends == {'"'} and _are_all_json(lines):
@@ -69,7 +70,7 @@ def _are_all_json(lines: Sequence[str]) -> bool:
 def _tab_remark(lines: Sequence[str]) -> str | None:
     if len({line.count("\t") for line in lines}) > 1 or "\t" not in lines[0]:
         return None
-    return f'its lines have tabs, as a table has, {AS_TEXTS}: format = "tsv" reads columns, as cut -f1 FILE'
+    return f'its lines have tabs, as a table has, {AS_TEXTS}: format = "tsv" reads columns, cut -f1 FILE writes one'
 
 
 def _label_remark(lines: Sequence[str]) -> str | None:
