@@ -24,6 +24,10 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}|<CHAPTER ID="): (
         "has lines of tags, as talks of IWSLT and Europarl have them: leave these out of both files, as by grep -v '^<'"
     ),
+    re.compile(r'<doc id="[^"]*" (?:url|title)='): (
+        "has lines of tags around its articles, as WikiExtractor writes them: leave these out, as by "
+        "grep -vE '^</?doc\\b' FILE"
+    ),
     re.compile(rf"(\([0-4] \([0-4] .*\){EOL}){{2}}"): (
         "is trees with labels, as of the Stanford Sentiment Treebank: make a label and a text a line of them, as by "
         "sed -E 's/^\\(([0-4]) /\\1 /; s/\\([0-4] //g; s/\\)//g' FILE, and set format = \"labelled\""

@@ -8,9 +8,10 @@ COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
 IDENTIFIER_PATTERN = re.compile(r"[^\W_][\w.:/-]*")
-ID_NAME_PATTERN = re.compile(r"(?:.*[_ -])?(?:[iI][dD]|idx|index|uuid)|.*[a-z]I[dD]")
+ID_NAME_PATTERN = re.compile(r" *(?:.*[_ -])?(?:[iI][dD]|idx|index|uuid|number) *|.*[a-z]I[dD]")
 FILE_PATTERN = re.compile(r"\S*[\w*]\.[A-Za-z][A-Za-z0-9]{2,3}")
-"""The name of a recording, a picture or another file."""
+MEDIA_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a|jpe?g|png)(?:#[0-9]+)?", re.IGNORECASE)
+"""Names of files, and those of recordings and pictures, as a table has them beside texts."""
 SPLIT_NAMES = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "testing"})
 FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*|[a-z]+=[^\s,=]+(?:,[a-z]+=[^\s,=]+)*")
 """The features of a word form, as UniMorph writes them (V;PST;3;SG), or SIGMORPHON of 2016 (pos=V,tense=PST)."""
@@ -108,18 +109,7 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int, names: Sequen
     if num_columns == 3 and len(features) == 1:
         lemma, form = (place for place in range(3) if place not in features)
         return lemma, features[0], form
-    texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
-    unread = {place for place in texts if _is_unread(columns[place], is_wide=num_columns > 2)}
-    unread |= {place for place, name in enumerate(names) if ID_NAME_PATTERN.fullmatch(name)}
-    texts = [place for place in texts if place not in unread] or texts
-    labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and place not in unread]
-    identifiers = {place for place in texts if _has_identifiers(columns[place])}
-    if len({*texts} - identifiers) > int(num_columns < 3 and not _have_one_prefix(columns, identifiers)):
-        texts = [place for place in texts if place not in identifiers]
-    languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
-    if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
-        texts = [place for place in texts if place not in languages]
-        labels = [place for place in labels if place not in languages]
+    texts, labels, unread = _find_texts(columns, names)
     free = [place for place in texts if place not in labels]
     sentences = [place for place in free if _has_mostly_several_words(columns[place])]
     if num_columns > 3 and len(sentences) > 1:
@@ -134,12 +124,33 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int, names: Sequen
     if len(free) == 1 and labels:
         return free[0], labels[0]
     if len(texts) == 1 and num_columns > 1:
-        others = [place for place in range(num_columns) if place != texts[0]]
-        if all(_has_no_text(columns[place]) for place in others):
-            return (texts[0],)
-        return texts[0], int(texts[0] == 0)
+        others = [place for place in range(num_columns) if place not in {*texts, *unread}]
+        targets = [place for place in others if not _has_no_text(columns[place], is_wide=num_columns > 2)]
+        return texts[0], *targets[:1]
     chosen = free if len(free) > 1 else texts
     return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
+
+
+def _find_texts(columns: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[list[int], list[int], set[int]]:
+    """The columns of texts, those of few different values, and those that are read as neither if there are others.
+
+    Args:
+        columns: their cells.
+        names: their names, if they have some.
+    """
+    texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
+    unread = {place for place in texts if _is_unread(columns[place], is_wide=len(columns) > 2)}
+    unread |= {place for place, name in enumerate(names) if ID_NAME_PATTERN.fullmatch(name)}
+    texts = [place for place in texts if place not in unread] or texts
+    labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and place not in unread]
+    identifiers = {place for place in texts if _has_identifiers(columns[place])}
+    if len({*texts} - identifiers) > int(len(columns) < 3 and not _have_one_prefix(columns, identifiers)):
+        texts = [place for place in texts if place not in identifiers]
+    languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
+    if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
+        texts = [place for place in texts if place not in languages]
+        labels = [place for place in labels if place not in languages]
+    return texts, labels, unread
 
 
 def has_languages_of_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
@@ -166,14 +177,17 @@ def _has_urls(cells: Sequence[str]) -> bool:
 
 def _is_unread(cells: Sequence[str], *, is_wide: bool) -> bool:
     """Whether cells are no texts where there are others. is_wide: whether there are more columns than two."""
+    if all(map(MEDIA_PATTERN.fullmatch, cells)):
+        return True
     if is_wide and (all(map(FILE_PATTERN.fullmatch, cells)) or {*map(str.lower, cells)} <= SPLIT_NAMES):
         return True
     return _is_constant(cells) or _has_urls(cells) or all(map(DATE_PATTERN.fullmatch, cells))
 
 
-def _has_no_text(cells: Sequence[str]) -> bool:
-    """Whether cells are names with numbers, one value, or empty, as those that hold no text are."""
-    return not any(cells) or _has_identifiers(cells) or _is_constant(cells)
+def _has_no_text(cells: Sequence[str], *, is_wide: bool) -> bool:
+    """Whether cells are names with numbers, one value, empty or, of more columns than two, fractions."""
+    has_fractions = is_wide and _has_numbers(cells) and any("." in cell for cell in cells)
+    return not any(cells) or _has_identifiers(cells) or _is_constant(cells) or has_fractions
 
 
 def _has_several_words(cells: Sequence[str]) -> bool:

@@ -204,7 +204,12 @@ def _sample_rows(rows: NumberedRows) -> list[list[str]]:
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
     """The first rows of a file. Raises ExportableFileError if it is one object that is no row."""
-    rows = first_rows(path, MAX_LINES_SAMPLED)
+    try:
+        rows = first_rows(path, MAX_LINES_SAMPLED)
+    except DataError:  # one object in a line that is too long
+        if (problem := whole_document_problem(path)) is None:
+            raise
+        raise ExportableFileError(problem, file=path) from None
     may_be_table = len(rows) == 1 and (has_columns(rows[0]) or places_by_names(list(rows[0])) is None)
     if may_be_table and (problem := whole_document_problem(path)) is not None:
         raise ExportableFileError(problem, file=path)

@@ -44,6 +44,7 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
             '<benchmark><entries>\n<entry eid="1" size="1">\n<lex>A is C.</lex>\n</entry>\n',
             "is XML or HTML, whose tags",
         ),
+        ('<doc id="12" url="https://a" title="A">\nA\n\nA dog.\n</doc>\n', "as WikiExtractor writes them: .*grep -vE"),
         ('<CHAPTER ID="001">\nHello\n', "has lines of tags, as talks of IWSLT and Europarl have them"),
         ("<!DOCTYPE html>\n<html>\n", "is XML or HTML, whose tags would be words: write its texts"),
         ("2347 a 2347-a 0.06 3.47 i've\n2347 a 2347-a 3.47 11.04 <o,f0> i find\n", "is STM, segments with speakers"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 import zipfile
@@ -238,6 +239,20 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ),
         [(f"A dog {n}.", theme) for n, theme in enumerate("aabb")],
     ),
+    "manifest.json": (
+        "".join(
+            json.dumps({"audio": f"/d/{n}.wav", "duration": n / 2, "text": f"A dog {n}."}) + "\n" for n in range(5)
+        ),
+        [("", f"A dog {n}.") for n in range(5)],
+    ),
+    "pictures.csv": (
+        "image_name| comment_number| comment\n" + "".join(f"{n // 2}.jpg| {n % 2}| A dog {n}.\n" for n in range(6)),
+        [("", f" A dog {n}.") for n in range(6)],
+    ),
+    "pictures.txt": (
+        "".join(f"{n}_a.jpg#{n}\tA dog {n}.\n" for n in range(5)),
+        [("", f"A dog {n}.") for n in range(5)],
+    ),
     "related.tsv": (
         "".join(f"main-captions\tMSRvid\t2012\t000{n}\t{n}.000\tA dog {n}.\tThe cat {n}.\n" for n in range(4)),
         [(f"A dog {n}.", f"The cat {n}.") for n in range(4)],
@@ -350,6 +365,22 @@ def test_entities_of_published_sets_and_programs_are_named(entities: object, tmp
     for read in (resolve_splits, lambda _: list(read_pairs(corpus))):
         with pytest.raises(DataError, match=r"holds spans of entities .*docs/external/spans_to_conll\.py"):
             read(DataConfig.model_validate({"path": corpus.path}))
+
+
+def test_captions_of_coco_are_named_with_what_makes_rows_of_them(tmp_path: Path) -> None:
+    captions = [{"image_id": 7, "id": 1, "caption": "A dog."}, {"image_id": 5, "id": 2, "caption": "A cat."}]
+    images = [{"id": 5, "file_name": "b.jpg"}, {"id": 7, "file_name": "a.jpg"}]
+    file = tmp_path / "captions.json"
+    file.write_text(json.dumps({"info": {"year": 2014}, "images": images, "licenses": [], "annotations": captions}))
+    with pytest.raises(DataError, match=r"as COCO: write metadata\.jsonl beside these, as by jq") as error:
+        resolve_splits(DataConfig.model_validate({"path": str(file)}))
+    command = str(error.value).partition("as by ")[2].replace("FILE", str(file))
+    if shutil.which("jq"):
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+        assert [*map(json.loads, done.stdout.splitlines())] == [
+            {"file_name": "a.jpg", "text": "A dog."},
+            {"file_name": "b.jpg", "text": "A cat."},
+        ]
 
 
 TABLE = [("english", "german"), ("a dog", "ein Hund"), ("two cats", "zwei Katzen"), ("the old man", "der alte Mann")]
