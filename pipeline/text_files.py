@@ -1,6 +1,6 @@
 """Text files that a person names: one of another form is refused or warned of before its tags are read as words."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.corpora.markup.problems import (
@@ -10,6 +10,7 @@ from tfm.data.corpora.markup.problems import (
     markup_problem,
     tag_columns_problem,
 )
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.text_remarks import table_remark
 from tfm.data.lines import open_lines
 from tfm.pipeline.runtime.progress import Reporter
@@ -45,6 +46,19 @@ def warn_of_form(lines: Sequence[str], file: Path | str, reporter: Reporter) -> 
 def form_remark(lines: Sequence[str]) -> str | None:
     """The form that lines, the first of a file, seem to have, and what makes texts of them; None if they seem texts."""
     return next(filter(None, (find(lines) for find in (markup_problem, *PROBLEMS_OF_PAIRS, table_remark))), None)
+
+
+def warn_of_remarks(rows: Callable[[], Iterable[object]], reporter: Reporter) -> None:
+    """Read the first row of a corpus, and warn of what its reader remarks.
+
+    Args:
+        rows: opens the corpus.
+        reporter: receives the warnings.
+    """
+    with collect_remarks() as remarks:
+        next(iter(rows()), None)
+    for remark in remarks:
+        reporter.warn(remark)
 
 
 def watch_lines(lines: Iterable[str], name: str, reporter: Reporter) -> Iterator[str]:

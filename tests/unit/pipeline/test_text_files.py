@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.recording_reporter import Listening
+from tfm.data.corpora.sources import read_rows
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.pipeline.scoring.aligned_files import read_given_files
-from tfm.pipeline.text_files import check_text_file, watch_lines
+from tfm.pipeline.text_files import check_text_file, warn_of_remarks, watch_lines
 
 JSON_LINES = '{"en": "a dog", "de": "ein Hund"}\n' * 4
 FORMS = {
@@ -44,6 +46,14 @@ def test_the_warning_comes_as_soon_as_it_can_be_made() -> None:
     reporter = Listening()
     lines = watch_lines(["a dog\tein Hund"] * 40, "stdin", reporter)
     assert [len(reporter.warnings) for _ in zip(range(21), lines, strict=False)] == [0] * 19 + [1] * 2
+
+
+def test_what_a_reader_remarks_is_warned_of_before_work(tmp_path: Path) -> None:
+    """The text that a model is to translate was read without a word."""
+    (tmp_path / "a").write_text(JSON_LINES)
+    reporter = Listening()
+    warn_of_remarks(lambda: read_rows(CorpusConfig(source=None, target=str(tmp_path / "a"))), reporter)
+    assert [f"{tmp_path / 'a'}: its lines are objects of JSON" in said for said in reporter.warnings] == [True]
 
 
 @pytest.mark.parametrize("name", ["source", "hypotheses", "reference_1", "prefixes"])
