@@ -8,7 +8,8 @@ COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
 IDENTIFIER_PATTERN = re.compile(r"[^\W_][\w.:/-]*")
-ID_NAME_PATTERN = re.compile(r" *(?:.*[_ -])?(?:[iI][dD]|idx|index|uuid|number) *|.*[a-z]I[dD]")
+ID_NAME_PATTERN = re.compile(r" *(?:.*[_ -])?(?:[iI][dD]|idx|index|uuid) *|.*[a-z]I[dD]")
+ID_OR_NUMBER_NAME_PATTERN = re.compile(rf"{ID_NAME_PATTERN.pattern}|.*\bnumber *|.*_number *")
 FILE_PATTERN = re.compile(r"\S*[\w*]\.[A-Za-z][A-Za-z0-9]{2,3}")
 MEDIA_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a|jpe?g|png)(?:#[0-9]+)?", re.IGNORECASE)
 """Names of files, and those of recordings and pictures, as a table has them beside texts."""
@@ -140,7 +141,8 @@ def _find_texts(columns: Sequence[Sequence[str]], names: Sequence[str]) -> tuple
     """
     texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
     unread = {place for place in texts if _is_unread(columns[place], is_wide=len(columns) > 2)}
-    unread |= {place for place, name in enumerate(names) if ID_NAME_PATTERN.fullmatch(name)}
+    id_name = ID_NAME_PATTERN if len(columns) < 3 else ID_OR_NUMBER_NAME_PATTERN
+    unread |= {place for place, name in enumerate(names) if id_name.fullmatch(name)}
     texts = [place for place in texts if place not in unread] or texts
     labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and place not in unread]
     identifiers = {place for place in texts if _has_identifiers(columns[place])}

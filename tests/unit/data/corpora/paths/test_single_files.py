@@ -239,6 +239,14 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ),
         [(f"A dog {n}.", theme) for n, theme in enumerate("aabb")],
     ),
+    "numbers.jsonl": (
+        "".join(f'{{"number": "{n}", "word": "{word}"}}\n' for n, word in (("1st", "first"), ("2nd", "second"))),
+        [("1st", "first"), ("2nd", "second")],
+    ),
+    "named.csv": (
+        "id,text\nab,A dog.\nbd,A cat.\nxy,No.\nyz,Yes.\n",
+        [("", x) for x in ("A dog.", "A cat.", "No.", "Yes.")],
+    ),
     "manifest.json": (
         "".join(
             json.dumps({"audio": f"/d/{n}.wav", "duration": n / 2, "text": f"A dog {n}."}) + "\n" for n in range(5)
