@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tfm.data.corpora.delimited import has_usual_names
-from tfm.data.corpora.tables.layouts import markdown_problem
+from tfm.data.corpora.tables.layouts import has_usual_names, markdown_problem
 from tfm.data.formats.fasttext import LABEL_PREFIX
 
 MIN_LINES_JUDGED, MIN_JSON_LINES_JUDGED = 4, 2

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
-from tfm.data.corpora.delimited import has_usual_names
 from tfm.data.corpora.dialects import NumberedRows, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.paths.column_choice import (
@@ -25,6 +24,7 @@ from tfm.data.corpora.paths.content_formats import (
     has_word_per_line,
     is_conll_x,
 )
+from tfm.data.corpora.tables.layouts import has_usual_names
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
 from tfm.data.corpora.tables.structures import has_columns, value_problem, whole_document_problem
 from tfm.data.corpora.tables.values import is_file_object

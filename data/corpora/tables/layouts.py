@@ -2,8 +2,15 @@
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+HEADER_NAMES = frozenset(
+    "id index text texts sentence sentences label labels class category sentiment source target src tgt trg input "
+    "output question answer context title body article document summary word words form lemma features feats "
+    "tags pronunciation phonemes reference hypothesis "
+    "english german french spanish italian russian chinese japanese arabic hindi".split()
+)
+"""Usual names of columns: a first row of such cells is one of names."""
 MARKDOWN_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 MIN_LINES_JUDGED, MAX_TITLES = 4, 5
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
@@ -16,14 +23,18 @@ SAME_AS_SOURCE = "<self>"
 TITLED_DELIMITERS = ("\t", ";", "|", ",")
 
 
-def layout_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], bool]) -> str | None:
+def has_usual_names(cells: Sequence[str]) -> bool:
+    """Whether cells are usual names of columns alone."""
+    names = {cell.strip().lower() for cell in cells} - {""}
+    return bool(names) and HEADER_NAMES.issuperset(names)
+
+
+def layout_problem(lines: Sequence[str]) -> str | None:
     """Why lines are no table of cells between delimiters from its header on; None if they may be one.
 
-    Args:
-        lines: the first of a file.
-        has_names: whether cells are usual names of columns, by which a title with empty cells behind it is known.
+    lines: the first of a file.
     """
-    problem = markdown_problem(lines) or title_problem(lines, has_names)
+    problem = markdown_problem(lines) or title_problem(lines)
     if problem is not None or (lines and DELIMITER_PATTERN.search(lines[0])):
         return problem
     return fixed_width_problem(lines)
@@ -57,13 +68,13 @@ def fixed_width_problem(lines: Sequence[str]) -> str | None:
     return None
 
 
-def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], bool]) -> str | None:
+def title_problem(lines: Sequence[str]) -> str | None:
     """Why the first line is not that of a table: it and perhaps others have one cell, and all behind them several, as
     many in each. None if it is one.
 
-    Args:
-        lines: the first of a file.
-        has_names: whether cells are usual names of columns, by which a title with empty cells behind it is known.
+    A title with empty cells behind it is known by the usual names of columns below it.
+
+    lines: the first of a file.
     """
     if lines and (TITLE_PATTERN.fullmatch(lines[0].strip()) is None or lines[0].startswith(("sep=", "#"))):
         return None
@@ -73,7 +84,7 @@ def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], boo
         table = rows[num_titles:]
         if not 0 < num_titles <= MAX_TITLES or len(table) < MIN_LINES_JUDGED - 1 or len({*map(len, table)}) > 1:
             continue
-        if len(rows[0]) == 1 or has_names(table[0]):
+        if len(rows[0]) == 1 or has_usual_names(table[0]):
             titles = "a line" if num_titles == 1 else f"{num_titles} lines"
             text = "".join(rows[0])
             return f"has {titles} above the table ({text:.40}): remove {'that' if num_titles == 1 else 'those'}"
