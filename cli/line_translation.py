@@ -70,11 +70,14 @@ def translate_to_stdout(
     """
     from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines, stream_lines
+    from tfm.pipeline.text_files import watch_lines
 
     reporter = make_reporter()
     stream = open_live_stdin(reporter) if file == STDIN else None
     sources, lines = itertools.tee(
-        open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
+        open_lines(file)
+        if file != STDIN
+        else watch_lines(stream_lines(stream or sys.stdin.buffer, "stdin"), "stdin", reporter)
     )
     ready = stream.is_line_ready if stream is not None else None
     for number, (translations, source) in enumerate(zip(translate(lines, reporter, ready), sources, strict=True), 1):

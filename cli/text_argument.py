@@ -34,9 +34,10 @@ def resolve_text_argument(argument: Path | None, model: Path, stack: ExitStack) 
     if argument is None or argument == STDIN:
         return STDIN
     if os.path.lexists(argument):
+        from tfm.cli.console import make_reporter
         from tfm.pipeline.text_files import check_text_file
 
-        check_text_file(argument)
+        check_text_file(argument, make_reporter())
         return argument
     words = str(argument)
     if re.fullmatch(FILE_NAME_PATTERN, words, re.ASCII | re.DOTALL):

@@ -53,11 +53,12 @@ def vectors_of_text(file: Path, window: int | None, *, one_hot: bool) -> Vectors
         window: how far neighbors stand from a word; None for the default.
         one_hot: one-hot vectors in place of counts.
     """
+    from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines
     from tfm.pipeline.text_files import check_text_file
     from tfm.pipeline.words.concordance import DEFAULT_WINDOW, count_vectors, one_hot_vectors
 
-    check_text_file(file)
+    check_text_file(file, make_reporter())
     lines, window = tuple(open_lines(file)), window or DEFAULT_WINDOW
     return VectorsWithOrigin(one_hot_vectors(lines) if one_hot else count_vectors(lines, window), None, lines, window)
 

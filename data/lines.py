@@ -1,6 +1,6 @@
 """Lines of text files, plain or compressed, in UTF-8.
 
-They end at "\\n" and nowhere else, so that aligned files stay so.
+They end at "\\n" and nowhere else, so that aligned files stay so; a Ctrl-Z at the end of a file is none of it.
 """
 
 import codecs
@@ -24,9 +24,11 @@ MAX_LINE_BYTES = 1 << 24
 # The most characters encoded at once, since encoding takes some hundred bytes for each.
 MAX_CHUNK_CHARACTERS = 1 << 22
 ROWS_PER_SIZE_CHECK = 16
+END_OF_FILE = b"\x1a"
+"""Ctrl-Z, with which programs of DOS end a file: it is no text, nor a line if nothing stands before it."""
 PICKLE_PROBLEM = "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines"
 PROBLEMS_BY_MAGIC: Mapping[bytes, str] = {
-    b"PAR1": 'is Parquet: set format = "parquet"',
+    b"PAR1": 'is Parquet: in a corpus set format = "parquet"; else write its texts, one a line, into a file',
     b"ARROW1": "is an Arrow file (Feather): write it as Parquet or CSV, as by pandas.read_feather(FILE).to_parquet",
     b"\xff\xff\xff\xff": "is a stream of Arrow, as `datasets` writes it: set data.path to the folder that it is in",
     b"FEA1": "is Feather: write it as Parquet or CSV, as by pandas.read_feather(FILE).to_parquet",
@@ -107,8 +109,8 @@ def line_blocks(path: Path) -> Iterator[bytes]:
             unfinished_line.append(block[end:])
             if sum(map(len, unfinished_line)) > MAX_LINE_BYTES:
                 raise _length_error(path, line)
-        if any(unfinished_line):
-            yield b"".join(unfinished_line)
+        if last_line := b"".join(unfinished_line).rstrip(END_OF_FILE):
+            yield last_line
 
 
 def stream_lines(stream: LineStream, name: str) -> Iterator[str]:
@@ -116,8 +118,22 @@ def stream_lines(stream: LineStream, name: str) -> Iterator[str]:
     for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
         if len(raw) > MAX_LINE_BYTES:
             raise _length_error(name, number)
+        if not (raw := raw if raw.endswith(b"\n") else raw.rstrip(END_OF_FILE)):
+            return
         line = decode_block(name, number, raw)
         yield (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\n").removesuffix("\r")
+
+
+def blank_lines_remedy(file: Path, further_lines: Iterable[str]) -> str:
+    """The remedy for a file that has more lines than another, to be added to a message; empty if one of them has text.
+
+    Args:
+        file: the longer one.
+        further_lines: those that it has behind as many as the other has.
+    """
+    if any(map(str.strip, further_lines)):
+        return ""
+    return f"; the lines at the end of {file} are blank: remove them"
 
 
 def normalize_whitespace(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tfm.data.config import DataConfig
-from tfm.data.errors import DataError, format_count
+from tfm.data.errors import DataError, format_count, format_names, format_share
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.errors import RecipeError
@@ -51,6 +51,10 @@ def train_tokenizers(
             continue
         with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
             tokenizers[side] = run_with_elapsed_time(trainer.learn, bar)
+        if isinstance(trainer, LabelTrainer) and (joined := trainer.joined_labels):
+            has, have = (f"{verb} several others in one" for verb in ("is", "are"))
+            labels = f"{format_share(len(joined), trainer.num_words, 'label', has, have)} ({format_names(joined[:3])})"
+            reporter.warn(f"{labels}, each learned as a class of its own: keep one label a row")
         new, initial_size = (
             ("new ", trainer.old.vocab_size) if isinstance(trainer, GrowthTrainer) else ("", len(SPECIAL_TOKENS))
         )

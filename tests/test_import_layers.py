@@ -48,6 +48,7 @@ FOLDERS = {
             "artifacts",
             "guided_alignment",
             "tasks",
+            "text_files",
         ),
         *(
             "runtime",
@@ -58,7 +59,6 @@ FOLDERS = {
             "external_metric",
             "page_frame",
             "label_fonts",
-            "text_files",
         ),
         *("errors", "distribution"),
     ),

@@ -5,6 +5,8 @@ with words, a piece includes a space before it, so that a name may be spelled li
 """
 
 import json
+import re
+from collections.abc import Collection
 from typing import Any
 
 import tokenizers
@@ -19,6 +21,7 @@ NORMALIZERS: dict[LabelKind, Normalizer] = {
     "label": normalizers.Sequence([normalizers.Strip()]),
     "tags": normalizers.Sequence([normalizers.Strip(), normalizers.Replace(Regex(SPACE_PATTERN + "+"), " ")]),
 }
+LABEL_SEPARATORS = (re.compile(r"[,;|]"), re.compile(r"\s+"))
 _SPACE_TRANSLATION = str.maketrans(dict.fromkeys(WHITE_SPACE, " "))
 
 
@@ -36,6 +39,17 @@ def split_label_names(text: str, kind: LabelKind) -> list[str]:
     """The names in a text: one label at most, or its tags."""
     label = text.strip(WHITE_SPACE)
     return split_words(text) if kind == "tags" else [label] if label else []
+
+
+def joined_labels(names: Collection[str]) -> list[str]:
+    """The labels that are others with a mark or spaces between them, such as "4,27" beside "4" and "27"."""
+    known = {*names}
+    return [
+        name
+        for name in names
+        for parts in ({part.strip(WHITE_SPACE) for part in mark.split(name)} for mark in LABEL_SEPARATORS)
+        if len(parts) > 1 and known.issuperset(parts)
+    ]
 
 
 def find_label_kind(backend: tokenizers.Tokenizer) -> LabelKind | None:

@@ -20,7 +20,7 @@ from tfm.tokenizer.allocation.fingerprints import cluster_languages
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
 from tfm.tokenizer.kinds import TOKENIZER_METHODS
-from tfm.tokenizer.labels import NORMALIZERS, split_label_names
+from tfm.tokenizer.labels import NORMALIZERS, joined_labels, split_label_names
 from tfm.tokenizer.learn import frequent_characters, learn_unigram_pieces, make_unigram
 from tfm.tokenizer.normalization import make_normalizer, replace_surrogates
 from tfm.tokenizer.sentinels import add_sentinels
@@ -216,6 +216,11 @@ class LabelTrainer:
     def num_words(self) -> int:
         """The number of different names that were seen."""
         return len(self._seen)
+
+    @property
+    def joined_labels(self) -> list[str]:
+        """The labels that are several others in one; none where a text has tags."""
+        return joined_labels(self._seen) if self._kind == "label" else []
 
     def learn(self) -> Tokenizer:
         """The tokenizer of the names."""

@@ -125,6 +125,7 @@ def _read_pairs(
     source: Path, target: Path | None, gold: Path | None, *, as_json: bool
 ) -> "tuple[Iterator[SentencePair], Sequence[GoldLinks] | None]":
     """The pairs that are asked for, and their gold alignments where they are known."""
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.scoring.alignment.gold import (
         is_built_in,
         is_dataset,
@@ -145,7 +146,7 @@ def _read_pairs(
     if target is None:
         reason = f"give the file of the translations of {source}, line by line"
         raise typer.BadParameter(reason, param_hint="TARGET")
-    file_pairs, links = read_pair_files(source, target, gold)
+    file_pairs, links = read_pair_files(source, target, gold, make_reporter())
     return iter(file_pairs), links
 
 

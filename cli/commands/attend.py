@@ -161,8 +161,13 @@ def _measure_heads(
     """The report on heads, and a warning of sentences that the vocabulary lacks."""
     from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
     from tfm.pipeline.attention_page.head_statistics import measure_heads
+    from tfm.pipeline.attention_page.tagged_corpus import is_conllu_file
     from tfm.pipeline.inference.source_problems import SourceProblems
+    from tfm.pipeline.text_files import check_text_file
 
+    for file in files:
+        if not is_conllu_file(file):
+            check_text_file(file, reporter)
     problems, tokenizer = SourceProblems(), source_tokenizer_of(loaded)
     report = measure_heads(
         loaded,

@@ -218,10 +218,13 @@ def _print_choice_scores(
     device: DeviceName,
 ) -> None:
     """Print the log-probability of each line of a file after each prompt."""
+    from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines
     from tfm.pipeline.inference.generation.continuations import score_continuations
     from tfm.pipeline.model_io.ensemble import load_ensemble
+    from tfm.pipeline.text_files import check_text_file
 
+    check_text_file(choices_file, make_reporter())
     loaded, choices = load_ensemble(models, device), list(open_lines(choices_file))
     for prompt in prompts:
         continuations = score_continuations(loaded, prompt, choices, continue_past_line_end=continue_past_line_end)
@@ -238,11 +241,13 @@ def _read_prompts(prompt: str | None) -> Iterable[str]:
     """The prompt that was given, else the lines of stdin."""
     if prompt is not None:
         return [prompt]
+    from tfm.cli.console import make_reporter
     from tfm.data.lines import stream_lines
+    from tfm.pipeline.text_files import watch_lines
 
     if sys.stdin.isatty():
         print_message(STDIN_PROMPT)
-    return stream_lines(sys.stdin.buffer, "stdin")
+    return watch_lines(stream_lines(sys.stdin.buffer, "stdin"), "stdin", make_reporter())
 
 
 def _read_prompt_chunks(prompt: str | None, reporter: "Reporter") -> tuple[list[str], Iterator[list[str]]]:
@@ -253,10 +258,11 @@ def _read_prompt_chunks(prompt: str | None, reporter: "Reporter") -> tuple[list[
     if prompt is not None:
         return [prompt], iter(())
     from tfm.data.lines import chunk_rows, stream_lines
+    from tfm.pipeline.text_files import watch_lines
 
     stream = open_live_stdin(reporter)
     ready = None if stream is None else stream.is_line_ready
-    lines = stream_lines(stream or sys.stdin.buffer, "stdin")
+    lines = watch_lines(stream_lines(stream or sys.stdin.buffer, "stdin"), "stdin", reporter)
     chunks = ([line for (line,) in rows] for rows in chunk_rows(zip(lines), MAX_PROMPTS_PER_CHUNK, ready))
     return (next(chunks, []) if ready is None or ready() else []), chunks
 

@@ -111,6 +111,11 @@ def _check_options(options: TranslateOptions) -> None:
         )
     else:
         _ = options.model_folders  # what is no model is named before a text is asked for
+    if options.prefixes is not None:
+        from tfm.cli.console import make_reporter
+        from tfm.pipeline.text_files import check_text_file
+
+        check_text_file(options.prefixes, make_reporter())
     if options.out is not None:
         reject_flags(values_by_flag(options, "jsonl"), "not needed with --out, which writes text and JSON")
         reject_flags(values_by_flag(options, "prefix"), "with --out use --prefixes FILE")
@@ -153,6 +158,7 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
     """Translate one text into an artifact."""
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.translate import translate_file
+    from tfm.pipeline.text_files import check_text_file
 
     first, *other_models = options.model_folders
     with TemporaryDirectory() as folder:
@@ -160,6 +166,7 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
             file = Path(folder) / "stdin"
             with file.open("wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
+            check_text_file(file, make_reporter(), displayed_name="stdin")
         translate_file(
             first,
             file,
@@ -179,7 +186,9 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
 
 def _fill_masks_to_stdout(options: TranslateOptions, file: Path, config: "DecodingConfig") -> None:
     """Print what a masked language model predicts of one text, line by line."""
+    from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines, stream_lines
+    from tfm.pipeline.text_files import watch_lines
 
     other_options = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "alignments", "out")
     decoding_flags = {f"decoding.{key}": True for key in sorted(config.model_fields_set - {"n_best"})}
@@ -188,7 +197,8 @@ def _fill_masks_to_stdout(options: TranslateOptions, file: Path, config: "Decodi
         "has no effect: this model predicts what [MASK] hides",
     )
     count = config.n_best if "n_best" in config.model_fields_set else NUM_CANDIDATES
-    lines = open_lines(file) if file != STDIN else stream_lines(sys.stdin.buffer, "stdin")
+    stdin = watch_lines(stream_lines(sys.stdin.buffer, "stdin"), "stdin", make_reporter())
+    lines = open_lines(file) if file != STDIN else stdin
     print_mask_fillings(partial(_load_model, options), lines, count, options.unit or "piece", options.jsonl)
 
 

@@ -22,7 +22,7 @@ from tfm.data.corpora.markup.problems import MAX_LINES_READ, check_lines, line_e
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
-from tfm.data.corpora.tables.layouts import cells_remark, layout_problem
+from tfm.data.corpora.tables.layouts import cells_remark, has_usual_names, layout_problem
 from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
 from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
@@ -31,13 +31,6 @@ from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.lines import join_lines, open_lines
 
-HEADER_NAMES = frozenset(
-    "id index text texts sentence sentences label labels class category sentiment source target src tgt trg input "
-    "output question answer context title body article document summary word words form lemma features feats "
-    "tags pronunciation phonemes reference hypothesis "
-    "english german french spanish italian russian chinese japanese arabic hindi".split()
-)
-"""Usual names of columns: a first row of such cells is one of names."""
 PYTHON_LIST = re.compile(r"""\[\s*(['"].*['"]|[0-9]+([,\s]+[0-9]+)*)\s*\]""", re.DOTALL)
 NULL_MARKS = {r"\N": "databases write null", "__NULL__": "TED talks mark a missing translation"}
 MAX_ROWS_ABOVE_HEADER = 6
@@ -124,12 +117,6 @@ def _read_columns(
     cell_numbers = column_indices if corpus.format == "tsv" else ()
     same_width = _check_row_widths(path, data_rows, len(names), remedy, cell_numbers)
     yield from _select_cells(path, same_width, column_indices, corpus)
-
-
-def has_usual_names(cells: Sequence[str]) -> bool:
-    """Whether cells are usual names of columns alone."""
-    names = {cell.strip().lower() for cell in cells} - {""}
-    return bool(names) and HEADER_NAMES.issuperset(names)
 
 
 def _with_header_remark(
@@ -247,7 +234,7 @@ def _column_index(path: Path, names: Sequence[str], column: str) -> int:
         return int(column)
     if column not in names:
         lines = list(islice(open_lines(path), MAX_ROWS_SAMPLED))
-        reason = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines, has_usual_names)
+        reason = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines)
         if reason is not None:
             raise DataError(reason, file=path)
         has_header = "file_name" in (column, *names)  # which tables of images must have

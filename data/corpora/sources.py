@@ -18,8 +18,8 @@ from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
-from tfm.data.corpora.tables.layouts import table_remark
 from tfm.data.corpora.tables.structures import audio_remark
+from tfm.data.corpora.text_remarks import table_remark
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.formats import huggingface
@@ -33,7 +33,7 @@ from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.po import read_po
 from tfm.data.formats.translations.tmx import read_tmx
 from tfm.data.formats.translations.xliff import read_xliff
-from tfm.data.lines import count_lines, open_lines, open_maybe_compressed
+from tfm.data.lines import blank_lines_remedy, count_lines, open_lines, open_maybe_compressed
 from tfm.data.synthetic import registry
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import SPACE_WITHIN_WORD
@@ -160,8 +160,10 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
     """The error of aligned files that are not aligned, the source first."""
     source, num_sources = next(iter(counts.items()))
     other_file, count = next((file, count) for file, count in counts.items() if count != num_sources)
+    longer = source if num_sources > count else other_file
+    remedy = blank_lines_remedy(longer, islice(open_lines(longer), min(num_sources, count), None))
     problem = f"has {format_count(num_sources, 'line')}, but {other_file} has {count}: "
-    return DataError(f"{problem}line i of one must be the translation of line i of the other", file=source)
+    return DataError(f"{problem}line i of one must be the translation of line i of the other{remedy}", file=source)
 
 
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
@@ -224,6 +226,9 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
         if split.merged_folders:
             text = f"files of the same name in its folders {format_names(split.merged_folders)} are read as one set"
             add_remark(path, f"{text}; for one of them set path to it, as {Path(path) / split.merged_folders[0]}")
+        if split.differing_names:
+            names = format_names(split.differing_names[:3])
+            add_remark(path, f"its files {names} are read as one set: name those that are wanted in data.train")
         if split.other_configurations:
             others = format_names(split.other_configurations)
             add_remark(path, f"its default configuration is read; {path}:NAME is one of the others ({others})")

@@ -95,7 +95,11 @@ def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: Pretrai
             document = parse_json(data)
             if is_tekken(document):
                 return "tekken"
-            return VOCAB_FILE if is_vocabulary(document) else "tokenizer.json"
+            if is_vocabulary(document):
+                return VOCAB_FILE
+            if name in TOKENIZER_SETTINGS_FILES and "model" not in document:
+                raise DataError("has settings beside a tokenizer: give the folder, or the tokenizer's file", file=file)
+            return "tokenizer.json"
         except ValueError as error:
             raise DataError(f"is not a tokenizer that tfm can use: it {error}", file=file) from None
     lines = [line for line in decode_lines(data, file)[:100] if line.strip()]

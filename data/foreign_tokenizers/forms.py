@@ -40,6 +40,8 @@ from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
 from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 TOKENIZER_SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
+CTRL_Z = "\x1a"
+"""The end of a file of DOS."""
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
@@ -112,7 +114,7 @@ def decode_lines(data: bytes, file: Path) -> list[str]:
     lines = decode_text(data, file).split("\n")
     if lines[0].strip("\r") != BYTE_ORDER_MARK:  # alone it is a piece
         lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
-    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+    return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] in ("", CTRL_Z) else lines)]
 
 
 def _read_tokenizer_json(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:

@@ -1,4 +1,5 @@
-"""Spans of entities, as spaCy, doccano, prodigy, Label Studio and brat have them, as a word and its tag a line (IOB2).
+"""Spans of entities, as spaCy, doccano, prodigy, Label Studio, Rasa, CLUENER, SNIPS and brat have them, as a word and
+its tag a line (IOB2).
 
     python docs/external/spans_to_conll.py entities.jsonl > train.conll
     python docs/external/spans_to_conll.py document.ann > train.conll        # brat: its text is in document.txt
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 SPAN_KEYS = ("entities", "spans", "label", "labels", "annotations", "ents")
+LABEL_KEYS = ("label", "labels", "tag", "entity", "entity_group")
 Span = tuple[int, int, str]
 Word = tuple[int, int]
 
@@ -62,6 +64,10 @@ def read_rows(file: Path) -> Iterator[Any]:
         document = json.loads(content)
     except ValueError:
         return (json.loads(line) for line in content.split("\n") if line.strip())
+    while isinstance(document, dict) and len(document) == 1:  # by the name of an intent, or of Rasa's data
+        document = next(iter(document.values()))
+    if isinstance(document, dict) and "common_examples" in document:
+        document = document["common_examples"]
     is_rows = isinstance(document, list) and not (len(document) == 2 and isinstance(document[0], str))
     return iter(document if is_rows else [document])
 
@@ -89,8 +95,12 @@ def text_and_spans(row: Any) -> tuple[str, list[Span]]:
     """The text of a row, and its spans in characters from 0. Raises SystemExit where there are none."""
     if isinstance(row, list) and len(row) == 2 and isinstance(row[1], dict):  # spaCy's training data
         row = {**row[1], "text": row[0]}
+    if isinstance(row, dict) and isinstance(row.get("data"), list):
+        row = join_parts(row["data"])
     fields = {**row, **(row.get("data") or {})} if isinstance(row, dict) else {}
     text = fields.get("text")
+    if isinstance(fields.get("label"), dict):
+        fields["label"] = spans_by_text(fields["label"])
     found = next((fields[key] for key in SPAN_KEYS if isinstance(fields.get(key), list)), None)
     if not isinstance(text, str) or found is None:
         sys.exit(f"a row has no `text` or no spans ({', '.join(SPAN_KEYS)}): {json.dumps(row)[:200]}")
@@ -102,10 +112,30 @@ def text_and_spans(row: Any) -> tuple[str, list[Span]]:
     return text, spans
 
 
+def join_parts(parts: list[dict[str, str]]) -> dict[str, Any]:
+    """The text of parts, as of SNIPS, of which some are entities, and the spans of these."""
+    text, spans = "", []
+    for part in parts:
+        if "entity" in part:
+            spans.append((len(text), len(text) + len(part["text"]), part["entity"]))
+        text += part["text"]
+    return {"text": text, "spans": spans}
+
+
+def spans_by_text(places_by_text: dict[str, dict[str, list[list[int]]]]) -> list[list[Any]]:
+    """The spans of CLUENER, by kind and text: their ends are the places of the last characters."""
+    return [
+        [begin, last + 1, kind]
+        for kind, texts in places_by_text.items()
+        for places in texts.values()
+        for begin, last in places
+    ]
+
+
 def parse_span(span: Any) -> Span:
     """Begin, end and label of a span. Raises SystemExit where it is none."""
     if isinstance(span, dict):
-        labels = span.get("label", span.get("labels", span.get("tag")))
+        labels = next((span[key] for key in LABEL_KEYS if span.get(key) is not None), None)
         label = labels[0] if isinstance(labels, list) and labels else labels
         span = [span.get("start", span.get("start_offset")), span.get("end", span.get("end_offset")), label]
     if len(span) < 3 or not all(isinstance(each, int) for each in span[:2]) or not isinstance(span[2], str):

@@ -53,7 +53,7 @@ def score_files(
     text_files = {} if source is None else {"source": source}
     text_files |= {f"reference {number}": file for number, file in enumerate(references, 1)}
     files = {each.name: _hypotheses_file(each) for each in outputs}
-    lines = read_given_files({**{f"output {name}": file for name, file in files.items()}, **text_files})
+    lines = read_given_files({**{f"output {name}": file for name, file in files.items()}, **text_files}, reporter)
     columns = [lines[name] for name in text_files if name.startswith("reference ")]
     # as signatures call a text
     texts_signature = "|".join(

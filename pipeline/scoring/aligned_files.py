@@ -5,20 +5,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfm.data.corpora.markup.problems import (
+    MAX_LINES_READ,
     PROBLEMS_OF_PAIRS,
     check_lines,
     holds_json_objects,
     markup_problem,
 )
+from tfm.data.corpora.text_remarks import table_remark
 from tfm.data.errors import DataError, format_count
-from tfm.data.lines import open_lines
+from tfm.data.lines import blank_lines_remedy, open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.inference.translation_records import reference_file_name
+from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 if TYPE_CHECKING:
     from tfm.data.dataset.split import Dataset, Split
+
+UNSCORED_NAMES = ("source", "prefixes", "forced")
+"""Names of files that a model reads, whose lines may be of another form than what is scored."""
 
 
 def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
@@ -26,18 +32,30 @@ def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
     return _check_aligned(files, {name: list(open_lines(file)) for name, file in files.items()})
 
 
-def read_given_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
-    """The lines of each file that a person names, as `read_aligned_files`; each is read once, as it may be a pipe.
+def read_given_files(files: Mapping[str, Path], reporter: Reporter) -> dict[str, list[str]]:
+    """Read the lines of each file that a person names, as `read_aligned_files`; each once, as it may be a pipe.
 
-    Raises DataError also where one is no text a line, but tags, times or columns, whose words would be scored.
+    Args:
+        files: by name; those of UNSCORED_NAMES are not compared with the others.
+        reporter: receives a warning of a file that seems to be a table or JSON, for several of a form once.
+
+    Raises:
+        DataError: a file is empty, line counts differ, or one is no text a line, but tags, times, columns or, beside
+            texts, JSON, whose words would be scored.
     """
     lines = {name: list(open_lines(file)) for name, file in files.items()}
     for name, file in files.items():
         check_lines(lines[name], file, (markup_problem, *PROBLEMS_OF_PAIRS))
-    in_json = [name for name, texts in lines.items() if holds_json_objects(texts)]
-    if in_json and len(in_json) < len(files):
+    scored = [name for name in files if name not in UNSCORED_NAMES]
+    in_json = [name for name in scored if holds_json_objects(lines[name])]
+    if in_json and len(in_json) < len(scored):
         problem = "has an object of JSON a line, and other files have texts: write its texts, as by jq -r .KEY FILE"
         raise DataError(problem, file=files[in_json[0]])
+    remarks: set[str | None] = {None}
+    for name, file in files.items():
+        if name != "forced" and (remark := table_remark(lines[name][:MAX_LINES_READ])) not in remarks:
+            reporter.warn(f"{file}: {remark}")
+            remarks.add(remark)
     return _check_aligned(files, lines)
 
 
@@ -47,9 +65,11 @@ def _check_aligned(files: Mapping[str, Path], lines: dict[str, list[str]]) -> di
         if not lines[name]:
             raise DataError("is empty: there is nothing to score", file=file)
         if len(lines[name]) != len(lines[last]):
+            longer, shorter = sorted((name, last), key=lambda each: len(lines[each]), reverse=True)
+            remedy = blank_lines_remedy(files[longer], lines[longer][len(lines[shorter]) :])
             raise DataError(
                 f"has {format_count(len(lines[name]), 'line')}, but {files[last]} has {len(lines[last])}: "
-                "line n of one must belong to line n of the other",
+                f"line n of one must belong to line n of the other{remedy}",
                 file=file,
             )
     return lines

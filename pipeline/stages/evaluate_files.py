@@ -92,7 +92,7 @@ def evaluate_files(
     _check_request(config, hypotheses, model, source, references)
     files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
     files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
-    lines = read_given_files({name: file for name, file in files.items() if file is not None})
+    lines = read_given_files({name: file for name, file in files.items() if file is not None}, reporter)
     if noise is not None:
         if not 0 <= noise <= 1:
             raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")

@@ -18,6 +18,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.ledger import read_evaluated_model
 from tfm.pipeline.tasks.abilities import CAPTIONS_ADVICE, TASK_SPECS
+from tfm.pipeline.text_files import warn_of_form
 
 
 def evaluate_texts(
@@ -64,7 +65,7 @@ def evaluate_texts(
     names = {file.name if file_names.count(file.name) == 1 else str(file): file for file in texts}
     lines = {name: list(open_lines(file)) for name, file in names.items()}
     for name, file in names.items():
-        check_lines(lines[name], file, (markup_problem,))
+        warn_of_form(check_lines(lines[name], file, (markup_problem,)), file, reporter)
         if not lines[name]:
             raise DataError("is empty: there is nothing to score", file=file)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from tfm.pipeline.synthesis.pairs import (
     synthesize_pairs,
 )
 from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.pipeline.text_files import warn_of_remarks
 
 if TYPE_CHECKING:
     from tfm.pipeline.cluster.session import ClusterSession
@@ -107,10 +109,11 @@ def synthesize(
     if is_fresh(plan, reporter):
         return
     models = [each for name, each in plan.inputs.items() if name.split()[0] == "model"]
-    held_out = read_held_out_texts(models, [Path(file) for file in config.tests])
+    held_out = read_held_out_texts(models, [Path(file) for file in config.tests], reporter)
     _check_text_not_held_out(config.text, plan, held_out)
     for folder in held_out.missing:
         reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")
+    warn_of_remarks(partial(read_rows, config.text), reporter)
     with publish(plan, command=command) as draft, ExitStack() as stack:
         synthesizer = _PairSynthesizer(config, held_out, plan, device, reporter)
         synthesizer.connect(cluster, workers, stack)

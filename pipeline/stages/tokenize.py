@@ -155,7 +155,7 @@ def tokenize_files(
         )
     inputs = {str(file): _file_input(file) for file in files}
     for file in files:
-        check_text_file(file)
+        check_text_file(file, reporter)
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
     settings = config.model_dump(mode="json", exclude=config.keys_without_effect)

@@ -14,6 +14,7 @@ from tfm.pipeline.artifacts.manifest import Input, read_artifact
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, hash_texts
 from tfm.pipeline.cleaning.text_batch import Bools
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.text_files import check_text_file
 
 TRAIN_LABEL = "train"
@@ -44,7 +45,7 @@ class HeldOutTexts:
         return np.asarray(self.keys[indices] == keys)
 
 
-def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldOutTexts:
+def read_held_out_texts(models: Sequence[Input], files: Sequence[Path], reporter: Reporter) -> HeldOutTexts:
     """Return the texts of the test and validation sets that some models' lineages name, and of files.
 
     A dataset is looked for where it was when the model was made, and beside each model: a run may have been moved, or
@@ -53,13 +54,14 @@ def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldO
     Args:
         models: the artifacts of the models.
         files: one text a line.
+        reporter: receives a warning of a file that seems to be none.
 
     Raises:
         DataError: a file is of another form, so that no line would be found.
     """
     for file in files:
-        check_text_file(file)
         check_lines(open_lines(file), file, (_row_problem,))
+        check_text_file(file, reporter)
     names_by_fingerprint: dict[str, str] = {}
     missing: list[str] = []
     keys = [hash_texts(map(fold_spelling, _skip_empty(open_lines(file)))) for file in files]

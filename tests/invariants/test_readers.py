@@ -44,7 +44,7 @@ from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 NASTY = (
     b"\r\n", b"\r", b"\n", b"\0", b"\x0c", b"\x1c", b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\xff", b"\t", b",",
     b"\xed\xa0\x80", b"\xf0\x9f\x91\xa9", b"\\", b'"', b"{", b"}",
-    b"[[[[", b"null", b"1e999", b"\x1f\x8b", b"PAR1", b"a" * 300,
+    b"[[[[", b"null", b"1e999", b"\x1f\x8b", b"PAR1", b"a" * 300, b"\x1a",
 )  # fmt: skip
 TEXT = 'ein Haus\t\na house\n\nüber, "alles"\nNaïve\u2028 text\n'
 CONLLU = """# text = d'accord
@@ -118,6 +118,7 @@ def mutated(valid: bytes, draw: random.Random) -> bytes:
 def lines_of(content: bytes) -> list[str]:
     """The lines of a text by the rule as it is stated."""
     found = content.decode("utf-8").split("\n")
+    found[-1] = found[-1].rstrip("\x1a")
     if found[-1] == "":
         found.pop()
     if found:

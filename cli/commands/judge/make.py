@@ -84,7 +84,9 @@ def make(
     from tfm.pipeline.judging.making.folder import write_campaign_folder
     from tfm.pipeline.judging.making.texts import image_source_warning, read_systems
 
-    systems = read_systems(runs or (), files, test=test, source=source, references=reference or ())
+    systems = read_systems(
+        runs or (), files, test=test, source=source, references=reference or (), reporter=make_reporter()
+    )
     spec = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
     campaign = make_campaign(spec, systems)
     write_campaign_folder(campaign, out)

@@ -52,15 +52,18 @@ def score(
         read_references,
     )
     from tfm.pipeline.judging.recorded_metrics import read_recorded_metrics
+    from tfm.pipeline.text_files import check_text_file
 
-    loaded_campaign = read_campaign(campaign)
+    loaded_campaign, reporter = read_campaign(campaign), make_reporter()
+    if reference is not None:
+        check_text_file(reference, reporter)
     references = (
         campaign_references(loaded_campaign) if reference is None else read_references(loaded_campaign, reference)
     )
     config = EvaluationConfig(metrics=CORRELATED_METRICS, wordnet=None if wordnet is None else str(wordnet))
     findings = analyze_answers(loaded_campaign, read_answers(loaded_campaign, files, partial=True), without or ())
     recorded_metrics, notes = read_recorded_metrics(run or (), judged_texts(findings))
-    reporter, num_metrics = make_reporter(), len(recorded_metrics) + (len(config.metrics) if references else 0)
+    num_metrics = len(recorded_metrics) + (len(config.metrics) if references else 0)
     with reporter.bar("metrics beside the judges", num_metrics, "metrics") if num_metrics else nullcontext() as bar:
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)
         findings = add_correlations(findings, references, config, recorded_metrics, on_done)

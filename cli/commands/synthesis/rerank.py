@@ -81,6 +81,7 @@ def rerank(
         reject_flags(tuning_flags, "is for --tune")
     elif reference is None:
         raise typer.BadParameter("give the right translations, for --tune", param_hint="--reference")
+    from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines, stream_lines
     from tfm.pipeline.reranking.features import FeatureScorer
     from tfm.pipeline.reranking.lists import read_lists
@@ -88,7 +89,7 @@ def rerank(
     from tfm.pipeline.text_files import check_text_file
 
     if reference is not None:
-        check_text_file(reference)
+        check_text_file(reference, make_reporter())
     lines = stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file)
     lists = read_lists(lines, "stdin" if file == STDIN else str(file))
     if weights is not None:

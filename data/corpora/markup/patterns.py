@@ -11,12 +11,22 @@ TEST_SET_PATTERN = re.compile(
     re.IGNORECASE,
 )
 """How a test set of WMT or IWSLT in SGML or XML begins."""
+XML_PROLOG = r"\s*(<\?[^>]*>\s*|<!--(?:(?!-->)[\s\S])*-->\s*|<!DOCTYPE [^>]*>\s*)*"
+STRING_LINES = r'[ \t]*\n([ \t]*".*"[ \t]*\n)*'
+MEMORY_REASON = (
+    'is a translation memory: in a corpus set format = "{}" and path in place of source and target; else write its '
+    "texts, one a line, into a file"
+)
 REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     TEST_SET_PATTERN: (
         "is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"
     ),
     re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}|<CHAPTER ID="): (
         "has lines of tags, as talks of IWSLT and Europarl have them: leave these out of both files, as by grep -v '^<'"
+    ),
+    re.compile(r'<doc id="[^"]*" (?:url|title)='): (
+        "has lines of tags around its articles, as WikiExtractor writes them: leave these out, as by "
+        "grep -vE '^</?doc\\b' FILE"
     ),
     re.compile(rf"(\([0-4] \([0-4] .*\){EOL}){{2}}"): (
         "is trees with labels, as of the Stanford Sentiment Treebank: make a label and a text a line of them, as by "
@@ -28,9 +38,11 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(
         r"(--.*\n)*(-- (MySQL|MariaDB|PostgreSQL|SQLite)\b.* dump|PRAGMA foreign_keys=|INSERT INTO \S+.* VALUES\b)"
     ): ("is a dump of a database in SQL: export the table as CSV"),
-    re.compile(r"(<\?xml[^>]*>\s*)?(<!DOCTYPE [^>]*>\s*)?<(tmx|xliff)\b"): (
-        "is a translation memory: set format and path in place of source and target"
-    ),
+    re.compile(rf"{XML_PROLOG}<tmx\b"): MEMORY_REASON.format("tmx"),
+    re.compile(rf"{XML_PROLOG}<(\w+:)?xliff\b"): MEMORY_REASON.format("xliff"),
+    re.compile(
+        rf'(#.*\n|[ \t]*\n)*(msgctxt ".*"{STRING_LINES})?msgid ".*"{STRING_LINES}(msgid_plural|msgstr(\[0\])?) "'
+    ): MEMORY_REASON.format("po"),
     re.compile(
         rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?{EOL}){{2}}|;; (CATEGORY|LABEL) "
     ): STM_REASON,

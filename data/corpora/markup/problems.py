@@ -12,8 +12,12 @@ from tfm.data.corpora.markup.resources import resource_problem
 from tfm.data.corpora.markup.speech import times_problem, utterance_ids_problem
 from tfm.data.errors import DataError
 
-MAX_LINES_READ = 20
+MAX_LINES_READ, MAX_COMMENT_LINES = 20, 400
+COMMENT_MARK = "#"
 ENTITY_TAG_PATTERN = re.compile(r"[BIESLUM]-\S+|O")
+ELEMENTS_PATTERN = re.compile(r"\s*<[A-Za-z][\w:.-]*(\s[^<>]*)?/?>")
+TAGS_PATTERN = re.compile(rf"({ELEMENTS_PATTERN.pattern})+\s*")
+"""A line of XML whose declaration is missing: nothing but tags, before others that begin with one."""
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b|<html\b", re.IGNORECASE)
 
 
@@ -45,7 +49,9 @@ def page_problem(lines: Sequence[str]) -> str | None:
 
     lines: the first of a file.
     """
-    if lines and PAGE_PATTERN.match(lines[0]):
+    filled = [line for line in lines if line.strip()]
+    are_elements = len(filled) > 2 and all(map(ELEMENTS_PATTERN.match, filled[:3])) and "</" in "".join(lines)
+    if lines and (PAGE_PATTERN.match(lines[0]) or (are_elements and TAGS_PATTERN.fullmatch(filled[0]))):
         return "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
     return None
 
@@ -103,8 +109,19 @@ def check_lines(
     Returns:
         The first lines.
     """
-    head = list(islice(lines, MAX_LINES_READ))
+    head = read_head(lines)
     for find_problem in problems:
         if (problem := find_problem(head)) is not None:
             raise DataError(problem, file=path)
+    return head
+
+
+def read_head(lines: Iterable[str]) -> list[str]:
+    """The first lines of a file, up to those below the comments that it begins with, as a catalog names its authors."""
+    lines = iter(lines)
+    head = list(islice(lines, MAX_LINES_READ))
+    while len(head) < MAX_COMMENT_LINES and all(line.startswith(COMMENT_MARK) for line in head[-MAX_LINES_READ:]):
+        if not (further := list(islice(lines, MAX_LINES_READ))):
+            break
+        head += further
     return head

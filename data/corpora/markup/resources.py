@@ -59,6 +59,14 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         "is sentences with relations of entities, as SemEval: make TSV of them, as by "
         r"""awk -F'\t' 'NF > 1 {text = $2; getline; print text FS $1}' FILE, """ + TSV_ADVICE
     ),
+    re.compile(r"1 (?:your|partner's) persona: |1 [^\t\n]*\t[^\t\n]*\t\t[^\t\n]*\|.*\n2 "): (
+        "is dialogues of numbered lines, as of PersonaChat: make TSV of what is said and answered, as by "
+        r"""awk -F'\t' 'NF > 1 {sub(/^[0-9]+ /, ""); print $1 FS $2}' FILE, """ + TSV_ADVICE
+    ),
+    re.compile(r"A: .*\t.*#ID=[0-9_]+[ \t]*\nB: "): (
+        "is sentences and their words as of the Tanaka corpus: make TSV of it, as by "
+        r"sed -nE 's/^A: ([^\t]*)\t(.*)#ID=.*/\1\t\2/p' FILE, " + TSV_ADVICE
+    ),
     re.compile(r"\\id [0-9A-Z]{3}\b"): (
         r"is USFM, verses with marks: write the verses, one a line, as by sed -nE 's/^\\v [0-9]+ //p' FILE"
     ),

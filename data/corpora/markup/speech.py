@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 MIN_LINES_JUDGED = 3
-TIME = r"[0-9]+(?:\.[0-9]+)?"
+TIME = r"(?!0[0-9]+(?![0-9.]))[0-9]+(?:\.[0-9]+)?"
+"""A time; 0001 is a number of something."""
 EOL = r"(?:\n|\Z)"
 STM_REASON = (
     "is STM, segments with speakers, times and labels: cut these from both files, as by "

@@ -1,13 +1,19 @@
 """The choice of a table's source and target columns by what is in them, and whether a first row names them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
-IDENTIFIER_PATTERN = re.compile(r"(?=\D*[0-9])[^\W_][\w.:/-]*")
+IDENTIFIER_PATTERN = re.compile(r"[^\W_][\w.:/-]*")
+ID_NAME_PATTERN = re.compile(r" *(?:.*[_ -])?(?:[iI][dD]|idx|index|uuid) *|.*[a-z]I[dD]")
+ID_OR_NUMBER_NAME_PATTERN = re.compile(rf"{ID_NAME_PATTERN.pattern}|.*\bnumber *|.*_number *")
+FILE_PATTERN = re.compile(r"\S*[\w*]\.[A-Za-z][A-Za-z0-9]{2,3}")
+MEDIA_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a|jpe?g|png)(?:#[0-9]+)?", re.IGNORECASE)
+"""Names of files, and those of recordings and pictures, as a table has them beside texts."""
+SPLIT_NAMES = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "testing"})
 FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*|[a-z]+=[^\s,=]+(?:,[a-z]+=[^\s,=]+)*")
 """The features of a word form, as UniMorph writes them (V;PST;3;SG), or SIGMORPHON of 2016 (pos=V,tense=PST)."""
 URL_PATTERN = re.compile(r"https?://\S+")
@@ -29,13 +35,15 @@ SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
         ("text",), ("sentence",), ("review",), ("tweet",), ("content",),
     ),
     **dict.fromkeys(
-        ("class", "category", "sentiment", "intent"), (("text",), ("sentence",), ("review",), ("tweet",), ("content",))
+        ("class", "category", "sentiment", "intent"),
+        (("text",), ("sentence",), ("review",), ("tweet",), ("content",), ("utt",)),
     ),
     "completion": (("prompt",),),
     "response": (("prompt",), ("instruction", "context"), ("instruction",)),
     "highlights": (("article",),),
-    "summary": (("document",), ("dialogue",), ("article",), ("text",)),
-    "answer": (("question", "context"), ("question",)),
+    "summary": (("document",), ("dialogue",), ("article",), ("text",), ("content",), ("body",)),
+    "answer": (("question", "context"), ("question", "passage"), ("question",)),
+    "docstring": (("code",),),
     "accept": (("text",),),
     "answers.text": (("question", "context"),),
     "target": (("source",),),
@@ -83,43 +91,68 @@ def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[st
     return False
 
 
-def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
-    """The columns of the source, if any, and, last, that of the target, without their names.
+def choose_places(rows: Sequence[Sequence[str]], num_columns: int, names: Sequence[str] = ()) -> tuple[int, ...]:
+    """The columns of the source, if any, and, last, that of the target, by what is in them.
 
     Lemma and features are the source in a table of inflections. Columns of numbers, of URLs, of one or two codes of
-    languages, of dates, of names with numbers (doc-17) and of one value are no texts where there are others. Beside a
-    single text, and before several, a column of few different values is the target. A text beside names alone has no
-    source.
+    languages, of dates, of names with numbers (doc-17), of files or splits and of one value are no texts where there
+    are others, nor are those called `id`; of four columns or more those of several words are the texts. Beside a single
+    text, and before several, a column of few different values is the target (of numbers that with the fewest), and
+    behind two texts one of 0 and 1. A text beside names alone has no source.
+
+    Args:
+        rows: the first of the table, without a header.
+        num_columns: their number.
+        names: of the columns, if they have some.
     """
     columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
     features = [place for place, cells in enumerate(columns) if _has_features(cells)]
     if num_columns == 3 and len(features) == 1:
         lemma, form = (place for place in range(3) if place not in features)
         return lemma, features[0], form
-    texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
-    unread = {place for place in texts if _is_unread(columns[place])}
-    texts = [place for place in texts if place not in unread] or texts
-    labels = [place for place, cells in enumerate(columns) if _has_classes(cells)]
-    identifiers = {place for place in texts if _has_identifiers(columns[place])}
-    if len({*texts} - identifiers) > int(num_columns < 3):
-        texts = [place for place in texts if place not in identifiers]
-    languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
-    if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
-        texts = [place for place in texts if place not in languages]
-        labels = [place for place in labels if place not in languages]
+    texts, labels, unread = _find_texts(columns, names)
     free = [place for place in texts if place not in labels]
+    sentences = [place for place in free if _has_mostly_several_words(columns[place])]
+    if num_columns > 3 and len(sentences) > 1:
+        free = sentences
+    if num_columns == 3 and free == [0, 1] and {*columns[2]} == {"0", "1"} and labels == [2]:
+        return 0, 1, 2
     numbered = [place for place in labels if place not in texts]
+    if len(free) == 1:
+        numbered.sort(key=lambda place: len({*columns[place]}))
     if free and numbered and (len(free) == 1 or numbered[0] == 0):
         return next(filter(lambda place: _has_several_words(columns[place]), free), free[0]), numbered[0]
     if len(free) == 1 and labels:
         return free[0], labels[0]
     if len(texts) == 1 and num_columns > 1:
-        others = [place for place in range(num_columns) if place != texts[0]]
-        if all(_has_no_text(columns[place]) for place in others):
-            return (texts[0],)
-        return texts[0], int(texts[0] == 0)
+        others = [place for place in range(num_columns) if place not in {*texts, *unread}]
+        targets = [place for place in others if not _has_no_text(columns[place], is_wide=num_columns > 2)]
+        return texts[0], *targets[:1]
     chosen = free if len(free) > 1 else texts
     return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
+
+
+def _find_texts(columns: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[list[int], list[int], set[int]]:
+    """The columns of texts, those of few different values, and those that are read as neither if there are others.
+
+    Args:
+        columns: their cells.
+        names: their names, if they have some.
+    """
+    texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
+    unread = {place for place in texts if _is_unread(columns[place], is_wide=len(columns) > 2)}
+    id_name = ID_NAME_PATTERN if len(columns) < 3 else ID_OR_NUMBER_NAME_PATTERN
+    unread |= {place for place, name in enumerate(names) if id_name.fullmatch(name)}
+    texts = [place for place in texts if place not in unread] or texts
+    labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and place not in unread]
+    identifiers = {place for place in texts if _has_identifiers(columns[place])}
+    if len({*texts} - identifiers) > int(len(columns) < 3 and not _have_one_prefix(columns, identifiers)):
+        texts = [place for place in texts if place not in identifiers]
+    languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
+    if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
+        texts = [place for place in texts if place not in languages]
+        labels = [place for place in labels if place not in languages]
+    return texts, labels, unread
 
 
 def has_languages_of_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
@@ -144,17 +177,33 @@ def _has_urls(cells: Sequence[str]) -> bool:
     return all(map(URL_PATTERN.fullmatch, cells))
 
 
-def _is_unread(cells: Sequence[str]) -> bool:
+def _is_unread(cells: Sequence[str], *, is_wide: bool) -> bool:
+    """Whether cells are no texts where there are others. is_wide: whether there are more columns than two."""
+    if all(map(MEDIA_PATTERN.fullmatch, cells)):
+        return True
+    if is_wide and (all(map(FILE_PATTERN.fullmatch, cells)) or {*map(str.lower, cells)} <= SPLIT_NAMES):
+        return True
     return _is_constant(cells) or _has_urls(cells) or all(map(DATE_PATTERN.fullmatch, cells))
 
 
-def _has_no_text(cells: Sequence[str]) -> bool:
-    """Whether cells are names with numbers, one value, or empty, as those that hold no text are."""
-    return not any(cells) or _has_identifiers(cells) or _is_constant(cells)
+def _has_no_text(cells: Sequence[str], *, is_wide: bool) -> bool:
+    """Whether cells are names with numbers, one value, empty or, of more columns than two, fractions."""
+    has_fractions = is_wide and _has_numbers(cells) and any("." in cell for cell in cells)
+    return not any(cells) or _has_identifiers(cells) or _is_constant(cells) or has_fractions
 
 
 def _has_several_words(cells: Sequence[str]) -> bool:
     return any(" " in cell.strip() for cell in cells)
+
+
+def _has_mostly_several_words(cells: Sequence[str]) -> bool:
+    return 2 * sum(" " in cell.strip() for cell in cells) > len(cells)
+
+
+def _have_one_prefix(columns: Sequence[Sequence[str]], places: Collection[int]) -> bool:
+    """Whether the cells of each of some columns begin with the same letters, as names of a corpus do."""
+    begins = [{cell[:2] for cell in columns[place]} for place in places]
+    return all(len(each) == 1 and min(each).isalpha() for each in begins)
 
 
 def _is_constant(cells: Sequence[str]) -> bool:
@@ -167,9 +216,10 @@ def _has_languages(cells: Sequence[str]) -> bool:
 
 
 def _has_identifiers(cells: Sequence[str]) -> bool:
-    """Whether each cell is a name of its own with a number in it, such as doc-17."""
+    """Whether each cell is a name of its own, and most have a digit, such as doc-17."""
     are_distinct = len(cells) >= MIN_ROWS_JUDGED and len({*cells}) == len(cells)
-    return are_distinct and all(IDENTIFIER_PATTERN.fullmatch(cell) for cell in cells)
+    have_digits = 2 * sum(any(map(str.isdigit, cell)) for cell in cells) > len(cells)
+    return are_distinct and have_digits and all(IDENTIFIER_PATTERN.fullmatch(cell) for cell in cells)
 
 
 def _has_classes(cells: Sequence[str]) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from tfm.data.corpora.delimited import has_usual_names
 from tfm.data.corpora.markup.problems import (
     MAX_LINES_READ,
     PROBLEMS_OF_PAIRS,
@@ -35,7 +34,7 @@ MAX_LINES_SAMPLED, MAX_COLUMNS_BY_SPACES = 50, 3
 def check_layout(path: Path) -> None:
     """Raise ExportableFileError if a table is not laid out by delimiters, or has a title above it."""
     lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
-    problem = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines, has_usual_names)
+    problem = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines)
     if problem is not None:
         raise ExportableFileError(problem, file=path)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
-from tfm.data.corpora.delimited import has_usual_names
 from tfm.data.corpora.dialects import NumberedRows, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.paths.column_choice import (
@@ -25,6 +24,7 @@ from tfm.data.corpora.paths.content_formats import (
     has_word_per_line,
     is_conll_x,
 )
+from tfm.data.corpora.tables.layouts import has_usual_names
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
 from tfm.data.corpora.tables.structures import has_columns, value_problem, whole_document_problem
 from tfm.data.corpora.tables.values import is_file_object
@@ -191,7 +191,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         return DetectedColumns(range(len(first)), places=places, has_languages=has_languages_of_rows(rows, places))
     places_of_names = places_by_names(first)
     is_headed = places_of_names is not None or has_usual_names(first) or not others or differs_from_rows(first, others)
-    return DetectedColumns(first, not first[0], is_headed, places_of_names or choose_places(others, len(first)))
+    return DetectedColumns(first, not first[0], is_headed, places_of_names or choose_places(others, len(first), first))
 
 
 def _sample_rows(rows: NumberedRows) -> list[list[str]]:
@@ -204,7 +204,12 @@ def _sample_rows(rows: NumberedRows) -> list[list[str]]:
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
     """The first rows of a file. Raises ExportableFileError if it is one object that is no row."""
-    rows = first_rows(path, MAX_LINES_SAMPLED)
+    try:
+        rows = first_rows(path, MAX_LINES_SAMPLED)
+    except DataError:  # one object in a line that is too long
+        if (problem := whole_document_problem(path)) is None:
+            raise
+        raise ExportableFileError(problem, file=path) from None
     may_be_table = len(rows) == 1 and (has_columns(rows[0]) or places_by_names(list(rows[0])) is None)
     if may_be_table and (problem := whole_document_problem(path)) is not None:
         raise ExportableFileError(problem, file=path)
@@ -223,7 +228,7 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
     """The columns of rows whose values may be others than text."""
     names = list(rows[0]) if rows else []
     cells = [[_value_text(row.get(name)) for name in names] for row in rows]
-    places = places_by_names(names) or choose_places(cells, len(names))
+    places = places_by_names(names) or choose_places(cells, len(names), names)
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
     return DetectedColumns(names, places=places, with_lists=with_lists)
 
@@ -263,5 +268,7 @@ def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 def _value_text(value: object) -> str:
     """The text that a value is or may stand for; empty for others, such as objects."""
     if isinstance(value, list):
+        if any(isinstance(each, list | dict) for each in value):
+            return ""
         return " ".join(map(_value_text, value))
     return str(value) if isinstance(value, str | int | float) else ""

@@ -2,28 +2,39 @@
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+HEADER_NAMES = frozenset(
+    "id index text texts sentence sentences label labels class category sentiment source target src tgt trg input "
+    "output question answer context title body article document summary word words form lemma features feats "
+    "tags pronunciation phonemes reference hypothesis "
+    "english german french spanish italian russian chinese japanese arabic hindi".split()
+)
+"""Usual names of columns: a first row of such cells is one of names."""
 MARKDOWN_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 MIN_LINES_JUDGED, MAX_TITLES = 4, 5
-FACTOR_MARKS = ("￨", "|", "/")
-"""Marks between a word and its features or tags, as of OpenNMT, Moses and the Brown corpus."""
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
 TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
 """A first line of one cell, behind which others may be empty; commas may be in it."""
+SLASHES_PATTERN = re.compile(r"/[^/]+/(?:, ?/[^/]+/)*")
+"""Pronunciations as of ipa-dict."""
 SAME_AS_SOURCE = "<self>"
 """The output of a word that is said as it is written, in data of text normalization (Sproat and Jaitly 2016)."""
 TITLED_DELIMITERS = ("\t", ";", "|", ",")
 
 
-def layout_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], bool]) -> str | None:
+def has_usual_names(cells: Sequence[str]) -> bool:
+    """Whether cells are usual names of columns alone."""
+    names = {cell.strip().lower() for cell in cells} - {""}
+    return bool(names) and HEADER_NAMES.issuperset(names)
+
+
+def layout_problem(lines: Sequence[str]) -> str | None:
     """Why lines are no table of cells between delimiters from its header on; None if they may be one.
 
-    Args:
-        lines: the first of a file.
-        has_names: whether cells are usual names of columns, by which a title with empty cells behind it is known.
+    lines: the first of a file.
     """
-    problem = markdown_problem(lines) or title_problem(lines, has_names)
+    problem = markdown_problem(lines) or title_problem(lines)
     if problem is not None or (lines and DELIMITER_PATTERN.search(lines[0])):
         return problem
     return fixed_width_problem(lines)
@@ -57,13 +68,13 @@ def fixed_width_problem(lines: Sequence[str]) -> str | None:
     return None
 
 
-def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], bool]) -> str | None:
+def title_problem(lines: Sequence[str]) -> str | None:
     """Why the first line is not that of a table: it and perhaps others have one cell, and all behind them several, as
     many in each. None if it is one.
 
-    Args:
-        lines: the first of a file.
-        has_names: whether cells are usual names of columns, by which a title with empty cells behind it is known.
+    A title with empty cells behind it is known by the usual names of columns below it.
+
+    lines: the first of a file.
     """
     if lines and (TITLE_PATTERN.fullmatch(lines[0].strip()) is None or lines[0].startswith(("sep=", "#"))):
         return None
@@ -73,30 +84,10 @@ def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], boo
         table = rows[num_titles:]
         if not 0 < num_titles <= MAX_TITLES or len(table) < MIN_LINES_JUDGED - 1 or len({*map(len, table)}) > 1:
             continue
-        if len(rows[0]) == 1 or has_names(table[0]):
+        if len(rows[0]) == 1 or has_usual_names(table[0]):
             titles = "a line" if num_titles == 1 else f"{num_titles} lines"
             text = "".join(rows[0])
             return f"has {titles} above the table ({text:.40}): remove {'that' if num_titles == 1 else 'those'}"
-    return None
-
-
-def table_remark(lines: Sequence[str]) -> str | None:
-    """A remark on a table that is read as a text a line; None if lines seem to be none of a table.
-
-    lines: the first of a file.
-    """
-    filled = [line for line in lines if line.strip()]
-    if len(filled) < MIN_LINES_JUDGED:
-        return None
-    if len({line.count("\t") for line in filled}) == 1 and "\t" in filled[0]:
-        return 'its lines have tabs, as a table has, and are read as texts: format = "tsv" reads columns'
-    if (mark := _factor_mark(filled)) is not None:
-        remedy = f"sed -E 's/[{mark}][^ ]*//g' FILE"
-        return (
-            f"each of its words has a part behind {mark}, such as a tag, which is read as part of it: cut by {remedy}"
-        )
-    if all(line.startswith("{") and line.rstrip().endswith("}") and '":' in line for line in filled):
-        return 'its lines are objects of JSON, and are read as texts: format = "jsonl" reads their values'
     return None
 
 
@@ -111,19 +102,12 @@ def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:
     filled = [row for row in rows if any(row)]
     if len(filled) < MIN_LINES_JUDGED:
         return None
+    if any(all(map(SLASHES_PATTERN.fullmatch, cells)) for cells in zip(*filled, strict=False)):
+        remedy = r"sed -E 's|\t/([^/]*)/.*|\t\1|' FILE"
+        return f"its pronunciations stand between slashes, and are read as text: keep one a cell, as by {remedy}"
     if all(row[0].startswith("'") and any(cell.endswith("'") for cell in row) for row in filled):
         remedy = 'pandas.read_csv(FILE, header=None, quotechar="\'").to_csv(OUT, header=False, index=False)'
         return (
             f"single quotation marks around its cells are read as text: if they are none, remove them, as by {remedy}"
         )
-    return None
-
-
-def _factor_mark(lines: Sequence[str]) -> str | None:
-    """The mark that each word of lines has, as often and with something on both sides of it; None if there is none."""
-    words = [word for line in lines for word in line.split()]
-    for mark in FACTOR_MARKS:
-        parts = [word.split(mark) for word in words]
-        if len(parts) >= 2 * len(lines) and len({*map(len, parts)}) == 1 and len(parts[0]) > 1 and all(map(all, parts)):
-            return mark
     return None

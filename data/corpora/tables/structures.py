@@ -15,6 +15,7 @@ DECODER = json.JSONDecoder()
 MAX_DOCUMENT_BYTES = 1 << 24
 MIN_MESSAGES = 3
 AUDIO_NAME_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a)", re.IGNORECASE)
+COCO_PATTERN = re.compile(rb'\s*\{\s*"(?:info|images|annotations|licenses|type)"\s*:\s*[\[{"]')
 TURN_KEYS = (("role", "content"), ("from", "value"), ("speaker", "text"))
 """The keys of a turn of a conversation: who speaks, and what is said."""
 KEY_PATTERN, DIGIT_PATTERN = re.compile(r"[A-Za-z_]\w*"), re.compile(r"[0-9]")
@@ -122,6 +123,10 @@ def whole_document_problem(path: Path) -> str | None:
     """Why a file whose only object goes over some or all of its lines is no table; None if it is one, or long."""
     with open_maybe_compressed(path) as stream:
         head = stream.read(MAX_DOCUMENT_BYTES)
+    if COCO_PATTERN.match(head) is not None and b'"caption"' in head:
+        rows = "{file_name: $files[.image_id | tostring], text: .caption}"
+        rows = f"(.images | INDEX(.id) | map_values(.file_name)) as $files | .annotations[] | {rows}"
+        return f"holds captions of pictures, as COCO: write metadata.jsonl beside these, as by jq -c '{rows}' FILE"
     if len(head) == MAX_DOCUMENT_BYTES:
         return None
     return _document_problem(head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"))

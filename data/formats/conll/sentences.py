@@ -5,16 +5,19 @@ from collections.abc import Iterator, Sequence
 
 MAX_WORDS_PER_SENTENCE = 1000
 MIN_WORDS_JUDGED = 4
+NUMBERED_CHARACTER = re.compile(r".[^0-9]?[0-9]{1,2}", re.DOTALL)
+"""A character, or halves of one, and its place in its word, as Weibo's entities have them: 溃2."""
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:(?=.)")
 """The language before each word, as the first files of WikiANN (PAN-X) have it: en:Paris."""
 
 
 class SentenceCounts:
-    """The number of sentences and words of a file, and the prefix that all its words have."""
+    """The number of sentences and words of a file, and what all its words begin or end with."""
 
     def __init__(self) -> None:
         self._num_sentences = self._num_words = 0
         self._prefix: str | None = None
+        self._are_numbered = True
 
     def add(self, words: Sequence[str]) -> None:
         """Count a sentence."""
@@ -23,6 +26,7 @@ class SentenceCounts:
             self._prefix = None if match is None else match[0]
         if self._prefix is not None and not all(word.startswith(self._prefix) for word in words):
             self._prefix = None
+        self._are_numbered = self._are_numbered and all(map(NUMBERED_CHARACTER.fullmatch, words))
         self._num_sentences += 1
         self._num_words += len(words)
 
@@ -34,4 +38,9 @@ class SentenceCounts:
             yield (
                 f"each of its words begins with {self._prefix!r}, which is read as part of it: cut by "
                 f"sed 's/^{self._prefix}//' FILE"
+            )
+        if self._are_numbered and self._num_words >= MIN_WORDS_JUDGED:
+            yield (
+                "each of its words is a character and a number, such as its place in a word, which is read as part "
+                r"of it: cut by sed -E 's/^(.[^0-9]?)[0-9]+([ \t])/\1\2/' FILE"
             )

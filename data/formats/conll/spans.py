@@ -1,9 +1,16 @@
-"""Entities as spans of characters, as spaCy, doccano, prodigy and Label Studio export them: named, and not read."""
+"""Entities as spans of characters, as spaCy, doccano, prodigy, Label Studio and Rasa have them, by kind and text, as
+CLUENER, or as parts of a text, as SNIPS: named, and not read.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-BEGIN_KEYS, END_KEYS, LABEL_KEYS = ("start", "start_offset"), ("end", "end_offset"), ("label", "labels")
+BEGIN_KEYS, END_KEYS, LABEL_KEYS = (
+    ("start", "start_offset"),
+    ("end", "end_offset"),
+    ("label", "labels", "entity", "entity_group"),
+)
+PART_KEYS = {"text", "entity"}
 
 
 def spans_problem(value: object) -> str | None:
@@ -12,10 +19,31 @@ def spans_problem(value: object) -> str | None:
         return spans_problem([each.get("value") for each in value[0]["result"] or () if isinstance(each, dict)])
     if isinstance(value, Mapping) and "entities" in value:
         return spans_problem(value["entities"])
-    if not isinstance(value, list) or not value or not _is_span(value[0]):
+    if isinstance(value, Mapping) and value and all(map(_has_places_by_text, value.values())):
+        value = [value]
+    elif not isinstance(value, list) or not value or not (_is_span(value[0]) or _are_parts(value)):
         return None
     remedy = "write a word and its tag a line, as docs/external/spans_to_conll.py of tfm does, and set format"
     return f'holds spans of entities ({json.dumps(value[0], ensure_ascii=False):.40}): {remedy} = "conll"'
+
+
+def _has_places_by_text(value: object) -> bool:
+    """Whether a value has, by their texts, the places of the entities of a kind: {"Bonn": [[3, 6]]}."""
+    return isinstance(value, Mapping) and bool(value) and all(map(_are_places, value.values()))
+
+
+def _are_places(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(each, list) and len(each) == 2 and all(type(edge) is int for edge in each) for each in value)
+    )
+
+
+def _are_parts(values: Sequence[object]) -> bool:
+    """Whether objects are parts of a text, some of which are entities: {"text": "Bonn", "entity": "x"}."""
+    keys = [{*value} if isinstance(value, Mapping) else set() for value in values]
+    return PART_KEYS in keys and all({"text"} <= each <= PART_KEYS for each in keys)
 
 
 def _is_span(value: object) -> bool:

@@ -15,7 +15,12 @@ from pathlib import Path
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import ClassNames, card_class_names
-from tfm.data.formats.hub.split_names import folders_with_same_files, group_by_split, missing_shard
+from tfm.data.formats.hub.split_names import (
+    find_differing_names,
+    folders_with_same_files,
+    group_by_split,
+    missing_shard,
+)
 from tfm.data.formats.hub.yaml_documents import YamlNode, parse_yaml
 from tfm.data.safe_files import read_bounded_file, resolve_path_inside
 
@@ -61,7 +66,7 @@ class DataFiles:
     kind: how they are read, one of KINDS. separator: of the columns of csv and tsv, if the card says one; the files are
     then csv with it. class_names: those that the card has of classes that are stored as integers. merged_folders: those
     with a file of one name each, which no card says to be one set. other_configurations: those that the card has beside
-    the default one, which is read.
+    the default one, which is read. differing_names: one of each kind of names that files of a folder have, likewise.
     """
 
     kind: str
@@ -70,6 +75,7 @@ class DataFiles:
     class_names: ClassNames = field(default_factory=dict)
     merged_folders: tuple[str, ...] = ()
     other_configurations: tuple[str, ...] = ()
+    differing_names: tuple[str, ...] = ()
 
 
 def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
@@ -95,6 +101,7 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
     else:
         prefix = ""
     merged_folders: Mapping[str, tuple[str, ...]] = {}
+    differing_names: dict[str, tuple[str, ...]] = {}
     if (patterns := _patterns_by_split(config.get("data_files"), folder / CARD_FILE)) is not None:
         names_by_split = {
             split: _match_files(split_patterns, files, prefix, folder) for split, split_patterns in patterns.items()
@@ -102,6 +109,7 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
     else:
         names_by_split = group_by_split([name.removeprefix(prefix) for name in files if _file_format(name) is not None])
         names_by_split = {split: [prefix + name for name in names] for split, names in names_by_split.items()}
+        differing_names = {split: find_differing_names(names) for split, names in names_by_split.items()}
         merged_folders = {
             split: folders_with_same_files(names) for split, names in names_by_split.items() if not data_dir
         }
@@ -115,6 +123,7 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
             class_names=class_names,
             merged_folders=merged_folders.get(split, ()),
             other_configurations=others,
+            differing_names=differing_names.get(split, ()),
         )
         for split, split_files in data_files.items()
     }

@@ -11,6 +11,8 @@ SPLIT_WORDS = {
 }
 SHARD_PATTERN = re.compile(r"data/([^/]+)-[0-9]{5}-of-[0-9]{5}[^/]*\.[^/]*")
 NUMBERED_SHARD_PATTERN = re.compile(r"(.*)-([0-9]{5})-of-([0-9]{5})(.*)", re.DOTALL)
+NUMBER_PATTERN = re.compile(r"[0-9a-f]{8,}|[0-9]+")
+"""The number of a shard, or a hash of its contents."""
 SEPARATOR_PATTERN = "[-._ 0-9]"
 
 
@@ -62,3 +64,14 @@ def missing_shard(names: Sequence[str]) -> str | None:
         if absent is not None:
             return f"{begin}-{absent:05}-of-{total}{end}"
     return None
+
+
+def find_differing_names(names: Sequence[str]) -> tuple[str, ...]:
+    """One of each kind of names that a split's files have beside its word, as of two languages (dut_train.tsv and
+    kor_train.tsv); none if they differ in numbers alone, as shards do, or if their folder says the split.
+    """
+    words = [word for split_words in SPLIT_WORDS.values() for word in split_words]
+    own_names = [name.rpartition("/")[2] for name in names]
+    kinds = {NUMBER_PATTERN.sub("", name): name for name in reversed(own_names)}
+    have_words = len(_filter_by_word(own_names, words, of_folders=False)) == len(names)
+    return tuple(sorted(kinds.values())) if have_words and len(kinds) > 1 else ()

@@ -9,6 +9,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS_REASON, System, read_system, text_mismatch
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import run_name
+from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_given_files
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
@@ -20,6 +21,7 @@ def read_systems(
     test: str | None = None,
     source: Path | None = None,
     references: Sequence[Path] = (),
+    reporter: Reporter,
 ) -> list[System]:
     """Runs and then files (by the name of their system), each with the one test set to judge.
 
@@ -36,9 +38,11 @@ def read_systems(
         test_name = next(iter(systems[0].tests))
         systems = [systems[0], *(_select_test(system, test_name) for system in systems[1:])]
         first = systems[0].tests[test_name]
-        systems += [System(name, {test_name: _read_other_system(first, file)}) for name, file in files.items()]
+        systems += [
+            System(name, {test_name: _read_other_system(first, file, reporter)}) for name, file in files.items()
+        ]
     elif source is not None:
-        systems = _read_files(files, source, references)
+        systems = _read_files(files, source, references, reporter)
     names = [system.name for system in systems]
     for name in names:
         if names.count(name) > 1:
@@ -87,9 +91,9 @@ def _select_test(system: System, test: str) -> System:
     return replace(system, tests={test: system.tests[test]})
 
 
-def _read_other_system(first: Segments, file: Path) -> Segments:
+def _read_other_system(first: Segments, file: Path, reporter: Reporter) -> Segments:
     """Another system's translations of the same sources."""
-    lines = read_given_files({"hypotheses": file})["hypotheses"]
+    lines = read_given_files({"hypotheses": file}, reporter)["hypotheses"]
     if len(lines) != len(first.hypotheses):
         raise DataError(
             f"has {format_count(len(lines), 'line')}, but the test set {first.name} has {len(first.hypotheses):,}",
@@ -98,10 +102,12 @@ def _read_other_system(first: Segments, file: Path) -> Segments:
     return replace(first, hypotheses=lines)
 
 
-def _read_files(files: Mapping[str, Path], source: Path, references: Sequence[Path]) -> list[System]:
+def _read_files(
+    files: Mapping[str, Path], source: Path, references: Sequence[Path], reporter: Reporter
+) -> list[System]:
     reference_files = {f"reference {number}": file for number, file in enumerate(references, 1)}
     lines = read_given_files(
-        {**{f"system {name}": file for name, file in files.items()}, **reference_files, "source": source}
+        {**{f"system {name}": file for name, file in files.items()}, **reference_files, "source": source}, reporter
     )
     columns = [lines[name] for name in reference_files]
     test = source.name

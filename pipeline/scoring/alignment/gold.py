@@ -19,6 +19,7 @@ from tfm.pipeline.alignment.pharaoh import (
 )
 from tfm.pipeline.alignment.piece_links import CHUNK_ROWS, RowTexts
 from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_given_files
 
 
@@ -62,19 +63,22 @@ def read_dataset_pairs(folder: Path) -> Iterator[SentencePair]:
         yield from (SentencePair(source, target) for source, target in texts.texts(data.train, rows))
 
 
-def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list[SentencePair], list[GoldLinks] | None]:
+def read_pair_files(
+    source: Path, target: Path, gold: Path | None, reporter: Reporter
+) -> tuple[list[SentencePair], list[GoldLinks] | None]:
     """Return the pairs of two files, and their links.
 
     Args:
         source: file of the sources.
         target: file of their translations.
         gold: file of the links; None for none.
+        reporter: receives a warning of a file that seems to be no text a line.
 
     Raises:
         DataError: a file is empty or is longer than another, a line has what is no link, or a link is of a word that
             its pair does not have.
     """
-    lines = read_given_files({"source": source, "target": target})
+    lines = read_given_files({"source": source, "target": target}, reporter)
     pairs = list(map(SentencePair, lines["source"], lines["target"]))
     if gold is None:
         return pairs, None

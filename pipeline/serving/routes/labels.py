@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tfm.data.lines import join_lines
 from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ModelCatalog, ServedModel
 from tfm.pipeline.serving.dispatch.messages import Query
@@ -166,8 +167,8 @@ def _validate_texts(backend: Backend, request: Request, body: LabelBody) -> list
 
 
 def _label_query(model: ServedModel, text: str, top: int) -> Query:
-    """The query for the labels of a text, which is one line."""
-    return Query(model.version.key, "label", " ".join(text.splitlines()), n_best=top)
+    """The query for the labels of a text, which is one line, as of a file."""
+    return Query(model.version.key, "label", join_lines(text.rstrip("\r\n")), n_best=top)
 
 
 def _labels_as_json(records: list[tuple[str, float, float, int]]) -> list[dict[str, Any]]:

@@ -32,12 +32,17 @@ def write(request, tmp_path):
         ("a\r\nb\r\r\n", ["a", "b\r"]),
         ("\ufeffa\n\ufeffb\n", ["a", "\ufeffb"]),
         ("a\u2028b\x85c\x0cd\x1ce\x0bf\rg\n", ["a\u2028b\x85c\x0cd\x1ce\x0bf\rg"]),
+        ("a\r\nb\r\n\x1a", ["a", "b"]),
+        ("a\nb\x1a\x1a", ["a", "b"]),
+        ("a\x1ab\n\x1a\n", ["a\x1ab", "\x1a"]),
+        ("\x1a", []),
     ],
 )
 def test_lines_end_at_newlines_and_nowhere_else(write, content, expected):
     path = write(content.encode())
     assert list(open_lines(path)) == expected
     assert count_lines(path) == len(expected)
+    assert list(stream_lines(io.BytesIO(content.encode()), "stdin")) == expected
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7])
@@ -137,7 +142,7 @@ def test_utf_16_is_named_and_not_read_as_text_with_zeros(tmp_path, encoding, rea
 @pytest.mark.parametrize(
     ("begin", "problem"),
     [
-        (b"PAR1\x15\x04\x15\x80", 'is Parquet: set format = "parquet"'),
+        (b"PAR1\x15\x04\x15\x80", 'is Parquet: in a corpus set format = "parquet"; else write'),
         (b"ARROW1\x00\x00\xff\xff", r"is an Arrow file \(Feather\): write it as Parquet or CSV"),
         (b"7z\xbc\xaf\x27\x1c\0", r"is an archive \(7z\): unpack it"),
         (b"Rar!\x1a\x07\x00abc", r"is an archive \(RAR\)"),

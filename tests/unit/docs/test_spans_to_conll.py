@@ -30,6 +30,9 @@ def read_spans(file: Path, content: str) -> list[tuple[str, str]]:
 
 SPANS = [(0, 7, "PER"), (9, 11, "ORG")]
 NAMED = [{"start": begin, "end": end, "labels": [label]} for begin, end, label in SPANS]
+RASA = [{"start": begin, "end": end, "value": TEXT[begin:end], "entity": label} for begin, end, label in SPANS]
+CLUENER = {label: {TEXT[begin:end]: [[begin, end - 1]]} for begin, end, label in SPANS}
+SNIPS = [{"text": "Ann Lee", "entity": "PER"}, {"text": " ("}, {"text": "EU", "entity": "ORG"}, {"text": ") says:"}]
 OFFSETS = [{"id": 1, "start_offset": begin, "end_offset": end, "label": label} for begin, end, label in SPANS]
 SPACY: list[Any] = [[TEXT, {"entities": SPANS}], ["No.", {"entities": []}]]
 
@@ -50,9 +53,14 @@ SPACY: list[Any] = [[TEXT, {"entities": SPANS}], ["No.", {"entities": []}]]
                 {"data": {"text": "No."}, "annotations": [{"result": []}]},
             ]
         ),
+        json.dumps(
+            {"rasa_nlu_data": {"common_examples": [{"text": TEXT, "entities": RASA}, {"text": "No.", "entities": []}]}}
+        ),
+        f'{json.dumps({"text": TEXT, "label": CLUENER})}\n{{"text": "No.", "label": {{}}}}\n',
+        json.dumps({"Speak": [{"data": SNIPS}, {"data": [{"text": "No."}]}]}, indent=1),
     ],
 )
-def test_exports_of_four_programs(content: str, tmp_path: Path) -> None:
+def test_exports_of_programs_and_published_sets(content: str, tmp_path: Path) -> None:
     assert read_spans(tmp_path / "a", content) == [(WORDS, TAGS), ("No .", "O O")]
 
 

@@ -65,6 +65,17 @@ def test_a_vocabulary_of_names_is_known_as_one_from_its_file(kind: LabelKind, tm
         assert train(["a b", "B"], config).label_kind is None
 
 
+def test_labels_that_are_several_others_are_known() -> None:
+    """As of rows with several labels (GoEmotions), which would be classes of their own."""
+    trainer = LabelTrainer("label")
+    for text in ("4", "27", "4,27", "1, 5", "New York", "Rome", "Rome; New York", "x y", "x", "y", "Rome,Rome", "4,"):
+        trainer.add(text)
+    assert trainer.joined_labels == ["4,27", "Rome; New York", "x y"]
+    tags = LabelTrainer("tags")
+    tags.add("a b a,b")
+    assert tags.joined_labels == []
+
+
 def test_names_are_of_a_vocabulary_of_their_own() -> None:
     with pytest.raises(ValidationError, match="shared = false"):
         TokenizerConfig(target_kind="label")

@@ -372,6 +372,7 @@ def test_single_quotation_marks_and_marks_for_the_same_word_are_remarked(tmp_pat
     for content, said in (
         (rows, "<self> is read as text: if it stands for the word beside it, write that word, as by awk"),
         ("'a'\t'b'\t'c'\n" * 4, "single quotation marks around its cells are read as text"),
+        ("1\tdog\t/dɒɡ/\n2\ta.m.\t/eɪ ɛm/, /am/\n" * 2, "pronunciations stand between slashes, and are read as text"),
     ):
         file.write_text(content, "utf-8")
         with collect_remarks() as remarks:

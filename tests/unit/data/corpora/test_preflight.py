@@ -59,6 +59,15 @@ def test_differing_line_counts_are_both_named(corpus):
         check(corpus(b"a\nb\nc\n", b"a\nb\n"))
 
 
+@pytest.mark.parametrize(("source", "target"), [(b"a\nb\n\n \n", b"a\nb\n"), (b"a\n", b"a\n\n")])
+def test_blank_lines_too_many_are_named(corpus, source, target):
+    """As editors leave them at the end of a file."""
+    longer = "en" if len(source) > len(target) else "de"
+    for skip in (0, 1):
+        with pytest.raises(DataError, match=rf"other; the lines at the end of \S*a\.{longer} are blank: remove them"):
+            check(corpus(source, target).model_copy(update={"skip": skip}))
+
+
 def test_a_line_separator_is_no_line_end(corpus):
     text = "a\u2028b\x0cc\x85d\n".encode()
     assert check(corpus(text, b"x\n"))["train"] == 1

@@ -227,3 +227,23 @@ def test_a_byte_order_mark_is_no_part_of_the_first_piece(tmp_path: Path) -> None
     """The first piece of a vocab.txt that an editor saved with one was lost as padding."""
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", "utf-8-sig")
     assert taken(tmp_path).original_ids[:4] == (0, 1, 2, 3)
+
+
+def test_the_end_of_a_file_of_dos_is_no_piece(tmp_path: Path) -> None:
+    for name, text in {
+        "vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n",
+        "codes": "#version: 0.2\na b\nab c</w>\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+        plain = taken(tmp_path / name)
+        (tmp_path / name).write_text(f"{text}\x1a")
+        ended = taken(tmp_path / name)
+        pieces = [[each.piece(number) for number in range(each.vocab_size)] for each in (plain, ended)]
+        assert pieces[0] == pieces[1]
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
+def test_settings_in_place_of_a_tokenizer_are_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text('{"tokenizer_class": "BertTokenizer", "unk_token": "[UNK]"}')
+    with pytest.raises(DataError, match="has settings beside a tokenizer: give the folder, or the tokenizer's file"):
+        taken(tmp_path / name)

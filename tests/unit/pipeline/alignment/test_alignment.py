@@ -29,6 +29,7 @@ from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
 from tfm.pipeline.scoring.alignment.gold import read_pair_files
 from tfm.pipeline.scoring.alignment.head_scores import score_heads
@@ -213,7 +214,7 @@ def test_gold_alignments_of_other_words_are_refused(lines: list[str], reason: st
     for name, texts in columns.items():
         (tmp_path / name).write_text("".join(f"{each}\n" for each in texts), "utf-8")
     with pytest.raises(DataError, match=reason):
-        read_pair_files(source, target, gold)
+        read_pair_files(source, target, gold, NullReporter())
 
 
 def test_pharaohs_form() -> None:

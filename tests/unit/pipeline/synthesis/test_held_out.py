@@ -8,6 +8,7 @@ from tests.tiny_training import run, training, write_dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.manifest import Input
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.synthesis.held_out import read_held_out_texts
 
 
@@ -26,7 +27,7 @@ def test_a_run_that_was_moved_knows_its_validation_set(made: Path) -> None:
     for place in (made, made.parent / "moved"):
         if place != made:
             made.rename(place)
-        held_out = read_held_out_texts([Input.from_artifact(place / "model")], [])
+        held_out = read_held_out_texts([Input.from_artifact(place / "model")], [], NullReporter())
         assert held_out.missing == ()
         assert held_out.contains([line, "no such line"]).tolist() == [True, False]
 
@@ -34,7 +35,7 @@ def test_a_run_that_was_moved_knows_its_validation_set(made: Path) -> None:
 def test_another_dataset_beside_a_model_is_not_taken_for_its_own(made: Path) -> None:
     (made / "dataset").rename(made.parent / "away")
     write_dataset(made / "dataset", num_train=20)
-    held_out = read_held_out_texts([Input.from_artifact(made / "model")], [])
+    held_out = read_held_out_texts([Input.from_artifact(made / "model")], [], NullReporter())
     assert held_out.missing == ("run/dataset",)
     assert not len(held_out.keys)
 
@@ -58,7 +59,7 @@ def test_a_test_set_of_another_form_is_refused_as_none_of_its_lines_would_be_fou
     file = tmp_path / "test"
     file.write_text(content, "utf-8")
     if reason is None:
-        assert read_held_out_texts([], [file]).contains(["a dog"]).tolist() == [bool(content)]
+        assert read_held_out_texts([], [file], NullReporter()).contains(["a dog"]).tolist() == [bool(content)]
         return
     with pytest.raises(DataError, match=reason):
-        read_held_out_texts([], [file])
+        read_held_out_texts([], [file], NullReporter())

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -25,8 +24,13 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
             "leave these out of both files, as by grep -v",
         ),
         ("S This are it .\nA 1 2|||R:VERB:SVA|||is|||REQUIRED|||-NONE-|||0\n\n", "is M2, sentences with corrections"),
-        ('<?xml version="1.0"?>\n<tmx version="1.4">\n', "is a translation memory: set format and path"),
-        ('<xliff version="1.2">\n', "is a translation memory"),
+        ('<?xml version="1.0"?>\n<tmx version="1.4">\n', 'is a translation memory: in a corpus set format = "tmx"'),
+        ('<?xml version="1.0"?>\n<!-- by\nOPUS -->\n<!DOCTYPE tmx SYSTEM "a.dtd">\n<tmx>\n', 'format = "tmx" and path'),
+        ('<xliff version="1.2">\n', 'is a translation memory: in a corpus set format = "xliff"'),
+        ('<?xml version="1.0"?>\n<x:xliff xmlns:x="a">\n', 'set format = "xliff"'),
+        ('msgid ""\nmsgstr ""\n"Language: de\\n"\n\nmsgid "a"\nmsgstr "b"\n', 'set format = "po" and path'),
+        ("# A Translator\n" * 50 + '#, fuzzy\nmsgid ""\nmsgstr ""\n', 'set format = "po"'),
+        ('\n#: a.c:1\nmsgctxt "c"\nmsgid "a"\n"b"\nmsgid_plural "c"\nmsgstr[0] "d"\n', 'set format = "po"'),
         ("-- MySQL dump 10.13  Distrib 8.0\n--\n", "is a dump of a database in SQL: export the table as CSV"),
         ("--\n-- PostgreSQL database dump\n--\n", "is a dump of a database"),
         ("INSERT INTO `t` VALUES (1,'a','b');\n", "is a dump of a database"),
@@ -36,6 +40,11 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         ),
         ('<?xml version="1.0" encoding="ISO-8859-1"?>\n<colHAREM versao="x">\n', "is XML or HTML, whose tags would be"),
         ("<html lang='en'>\n<p>a\n", "is XML or HTML"),
+        (
+            '<benchmark><entries>\n<entry eid="1" size="1">\n<lex>A is C.</lex>\n</entry>\n',
+            "is XML or HTML, whose tags",
+        ),
+        ('<doc id="12" url="https://a" title="A">\nA\n\nA dog.\n</doc>\n', "as WikiExtractor writes them: .*grep -vE"),
         ('<CHAPTER ID="001">\nHello\n', "has lines of tags, as talks of IWSLT and Europarl have them"),
         ("<!DOCTYPE html>\n<html>\n", "is XML or HTML, whose tags would be words: write its texts"),
         ("2347 a 2347-a 0.06 3.47 i've\n2347 a 2347-a 3.47 11.04 <o,f0> i find\n", "is STM, segments with speakers"),
@@ -164,32 +173,3 @@ def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path:
     (tmp_path / "a").write_text(f"{text}\n")
     corpus = CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))
     assert list(read_pairs(corpus)) == [(text, text)]
-
-
-@pytest.mark.parametrize(
-    ("text", "remark"),
-    [
-        ("ham\ta text\nspam\tb\n\nham\tc\nham\td\n", "tabs, as a table has, and are read as texts: format"),
-        ('{"a": "b"}\n' * 4, 'objects of JSON, and are read as texts: format = "jsonl"'),
-        ("a\tb\nc\td\te\nf\ng\n", None),
-        ("{a}\n" * 4, None),
-        ("the|the|DT dog|dog|NN\n" * 4, r"has a part behind |, such as a tag, which is read as part of it: cut by sed"),
-        ("The/DT dog/NN\n" * 4, "has a part behind /"),
-        ("the￨C dog￨l\n" * 4, "has a part behind ￨"),
-        ("and/or either/or\nno\n" * 4, None),
-        ("| |\n" * 4, None),
-        ("a/b\n" * 4, None),
-        ("a\tb\n", None),
-    ],
-)
-@pytest.mark.parametrize("source", [True, False])
-def test_tables_that_are_read_as_texts_are_remarked(
-    text: str, remark: str | None, source: bool, tmp_path: Path
-) -> None:
-    """They were texts without a word."""
-    (tmp_path / "a").write_text(text)
-    keys = {"source": str(tmp_path / "a") if source else None, "target": str(tmp_path / "a")}
-    with collect_remarks() as remarks:
-        assert [target for _, target in read_pairs(CorpusConfig.model_validate(keys))] == text.split("\n")[:-1]
-    assert len(remarks) == (remark is not None)
-    assert all(remark is not None and remark in said for said in remarks)

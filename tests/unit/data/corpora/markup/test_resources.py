@@ -55,6 +55,21 @@ FORMS: dict[str, tuple[str, str, str | None]] = {
         "relations of entities, as SemEval",
         '"An <e1>arm</e1> of a <e2>man</e2>."\tPart(e1,e2)\n"The <e1>a</e1> <e2>b</e2>"\tOther\n',
     ),
+    "tanaka": (
+        "A: 彼は学生です。\tHe is a student.#ID=1_2\nB: 彼 は\nA: 雨だ。\tIt rains: a #1.#ID=3_4\nB: 雨\n",
+        "as of the Tanaka corpus",
+        "彼は学生です。\tHe is a student.\n雨だ。\tIt rains: a #1.\n",
+    ),
+    "persona": (
+        "1 your persona: i ski.\n2 hi 1 .\thello\t\ta|b\n1 your persona: no.\n2 why\tso\t\tc\n",
+        "as of PersonaChat",
+        "hi 1 .\thello\nwhy\tso\n",
+    ),
+    "candidates": (
+        "1 hi\thello\t\ta|b\n2 why\tso\t\tc|d\n1 no\tyes\t\te|f\n",
+        "as of PersonaChat",
+        "hi\thello\nwhy\tso\nno\tyes\n",
+    ),
     "usfm": ("\\id GEN\n\\c 1\n\\v 1 In the beginning\n\\v 2 And\n", "is USFM", "In the beginning\nAnd\n"),
     "toolbox": ("\\lx kaka\n\\ps n\n\\ge bird\n", "Toolbox", None),
     "wordfast": (

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 import zipfile
@@ -201,6 +202,69 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ",count,class,tweet\n0,3,2,A\n1,3,1,B\n2,4,1,C\n3,4,1,D\n",
         [("A", "2"), ("B", "1"), ("C", "1"), ("D", "1")],
     ),
+    "emotions.tsv": (
+        "So sad.\t25\tedgur5b\nWell done!\t4,27\tee84bjg\nI do not know\t27\tedcu99z\nAh\t27\teddddddd\n",
+        [("So sad.", "25"), ("Well done!", "4,27"), ("I do not know", "27"), ("Ah", "27")],
+    ),
+    "treebank.txt": (
+        "".join(f"SNT.80188.{number}\tDog {number} sleeps here.\n" for number in range(6)),
+        [("", f"Dog {number} sleeps here.") for number in range(6)],
+    ),
+    "kilograms.tsv": (
+        "".join(f"{number}kg\t{word} kilograms\n" for number, word in enumerate("zero one two three".split())),
+        [(f"{number}kg", f"{word} kilograms") for number, word in enumerate("zero one two three".split())],
+    ),
+    "recordings.tsv": (
+        "path\tsentence\ttranslation\tclient\na1.mp3\tEin Hund.\tA dog.\tx\nb2.mp3\tEine Katze.\tA cat.\ty\n",
+        [("Ein Hund.", "A dog."), ("Eine Katze.", "A cat.")],
+    ),
+    "signs.csv": (
+        "name|video|speaker|orth|translation\nr1|r1/1/*.png|Signer08|ZWEI HUND|zwei hunde\n"
+        "v2|v2/1/*.png|Signer04|ORT REGEN|mancherorts regen\n",
+        [("ZWEI HUND", "zwei hunde"), ("ORT REGEN", "mancherorts regen")],
+    ),
+    "paraphrases.tsv": (
+        "你好吗\t你怎么样\t1\n我去学校\t他去学校\t0\n很好\t不错\t1\n白天\t黑夜\t0\n",
+        [("你好吗 你怎么样", "1"), ("我去学校 他去学校", "0"), ("很好 不错", "1"), ("白天 黑夜", "0")],
+    ),
+    "phrases.tsv": (
+        "PhraseId\tSentenceId\tPhrase\tSentiment\n1\t1\tA good film\t3\n2\t1\tA film\t2\n3\t2\tNo\t1\n4\t2\tBad\t1\n"
+        "5\t3\tSo so\t2\n6\t3\tAh\t3\n",
+        [("A good film", "3"), ("A film", "2"), ("No", "1"), ("Bad", "1"), ("So so", "2"), ("Ah", "3")],
+    ),
+    "parts.jsonl": (
+        "".join(
+            json.dumps({"id": n, "partition": part, "theme": theme, "text_en": f"A dog {n}."}) + "\n"
+            for n, (part, theme) in enumerate(zip(("train", "test", "dev", "train"), "aabb", strict=True))
+        ),
+        [(f"A dog {n}.", theme) for n, theme in enumerate("aabb")],
+    ),
+    "numbers.jsonl": (
+        "".join(f'{{"number": "{n}", "word": "{word}"}}\n' for n, word in (("1st", "first"), ("2nd", "second"))),
+        [("1st", "first"), ("2nd", "second")],
+    ),
+    "named.csv": (
+        "id,text\nab,A dog.\nbd,A cat.\nxy,No.\nyz,Yes.\n",
+        [("", x) for x in ("A dog.", "A cat.", "No.", "Yes.")],
+    ),
+    "manifest.json": (
+        "".join(
+            json.dumps({"audio": f"/d/{n}.wav", "duration": n / 2, "text": f"A dog {n}."}) + "\n" for n in range(5)
+        ),
+        [("", f"A dog {n}.") for n in range(5)],
+    ),
+    "pictures.csv": (
+        "image_name| comment_number| comment\n" + "".join(f"{n // 2}.jpg| {n % 2}| A dog {n}.\n" for n in range(6)),
+        [("", f" A dog {n}.") for n in range(6)],
+    ),
+    "pictures.txt": (
+        "".join(f"{n}_a.jpg#{n}\tA dog {n}.\n" for n in range(5)),
+        [("", f"A dog {n}.") for n in range(5)],
+    ),
+    "related.tsv": (
+        "".join(f"main-captions\tMSRvid\t2012\t000{n}\t{n}.000\tA dog {n}.\tThe cat {n}.\n" for n in range(4)),
+        [(f"A dog {n}.", f"The cat {n}.") for n in range(4)],
+    ),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -241,6 +305,11 @@ def test_running_text_whose_paragraphs_end_alike_has_no_words_in_lines(tmp_path:
         ("a.json", '{"A dog": "Hund", "A cat here": "Katze", "No no": "Nein"}', "to_entries"),
         ("a.json", '{"en": ["A dog", "No"], "de": ["Ein Hund", "Nein"]}', "a table by columns"),
         ("a.json", '[["Ann sleeps", {"entities": [[0, 3, "PER"]]}]]', "spans_to_conll.py"),
+        (
+            "snips.json",
+            '{"Play": [{"data": [{"text": "Play "}, {"text": "a", "entity": "x"}]}, {"data": [{"text": "No"}]}]}',
+            "spans of entities .*spans_to_conll.py",
+        ),
         ("a.jsonl", '["Ann sleeps", {"entities": [[0, 3, "PER"]]}]\n["No", {"entities": []}]\n', "spans_to_conll.py"),
         ("a.json", '[["good", {"cats": {"POS": 1, "NEG": 0}}]]', "max_by"),
         (
@@ -286,6 +355,40 @@ def test_what_holds_no_rows_of_texts_is_named(name: str, content: str, problem: 
     else:
         with pytest.raises(DataError, match=problem):
             list(read_pairs(CorpusConfig.model_validate({**keys, "source": None})))
+
+
+@pytest.mark.parametrize(
+    "entities",
+    [
+        {"name": {"Ann": [[0, 2]]}},
+        [{"start": 0, "end": 3, "entity": "name"}],
+        [{"start": 0, "end": 3, "entity_group": "PER", "score": 0.9}],
+        [{"text": "Ann", "entity": "name"}, {"text": " sleeps"}],
+    ],
+)
+def test_entities_of_published_sets_and_programs_are_named(entities: object, tmp_path: Path) -> None:
+    """As of CLUENER, Rasa, pipelines of transformers, SNIPS."""
+    (tmp_path / "a.json").write_text(f"{json.dumps({'text': 'Ann sleeps', 'label': entities})}\n" * 2)
+    corpus = CorpusConfig(format="jsonl", path=str(tmp_path / "a.json"), source="text", target="label")
+    for read in (resolve_splits, lambda _: list(read_pairs(corpus))):
+        with pytest.raises(DataError, match=r"holds spans of entities .*docs/external/spans_to_conll\.py"):
+            read(DataConfig.model_validate({"path": corpus.path}))
+
+
+def test_captions_of_coco_are_named_with_what_makes_rows_of_them(tmp_path: Path) -> None:
+    captions = [{"image_id": 7, "id": 1, "caption": "A dog."}, {"image_id": 5, "id": 2, "caption": "A cat."}]
+    images = [{"id": 5, "file_name": "b.jpg"}, {"id": 7, "file_name": "a.jpg"}]
+    file = tmp_path / "captions.json"
+    file.write_text(json.dumps({"info": {"year": 2014}, "images": images, "licenses": [], "annotations": captions}))
+    with pytest.raises(DataError, match=r"as COCO: write metadata\.jsonl beside these, as by jq") as error:
+        resolve_splits(DataConfig.model_validate({"path": str(file)}))
+    command = str(error.value).partition("as by ")[2].replace("FILE", str(file))
+    if shutil.which("jq"):
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+        assert [*map(json.loads, done.stdout.splitlines())] == [
+            {"file_name": "a.jpg", "text": "A dog."},
+            {"file_name": "b.jpg", "text": "A cat."},
+        ]
 
 
 TABLE = [("english", "german"), ("a dog", "ein Hund"), ("two cats", "zwei Katzen"), ("the old man", "der alte Mann")]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import datasets
@@ -209,6 +210,28 @@ def test_files_of_other_things_than_texts_are_named(name: str, problem: str, tmp
     (tmp_path / name).write_bytes(b"RIFF")
     with pytest.raises(DataError, match=problem):
         find_folder_splits(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "remarked"),
+    [
+        (("dut_train.tsv", "kor_train.tsv", "kor_dev.tsv"), "dut_train.tsv, kor_train.tsv"),
+        (("train-00000-of-00002.csv", "train-00001-of-00002.csv"), None),
+        (("train-0-0123abcdef.csv", "train-1-abcdef0123.csv"), None),
+        (("train/a.csv", "train/b.csv"), None),
+        (("train.csv", "dev.csv"), None),
+    ],
+)
+def test_files_of_a_split_that_are_no_shards_are_remarked(
+    names: Sequence[str], remarked: str | None, tmp_path: Path
+) -> None:
+    """Words of two languages were one training set without a word."""
+    for name in names:
+        write(tmp_path / name)
+    with collect_remarks() as found:
+        list(read_pairs(CorpusConfig(format="huggingface", path=str(tmp_path), split="train")))
+    said = [each for each in found if "are read as one set: name those" in each]
+    assert [f"its files {remarked} are" in each for each in said] == [True] * (remarked is not None)
 
 
 def test_names_of_recordings_as_sources_are_remarked(tmp_path: Path) -> None:

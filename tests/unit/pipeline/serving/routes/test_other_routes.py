@@ -134,6 +134,14 @@ def test_texts_are_classified_and_words_tagged() -> None:
     assert none.status_code == 400
 
 
+def test_a_text_is_labelled_as_the_line_of_a_file_is() -> None:
+    """A line ends at a line feed alone; other separators were spaces to the server, and stay in `tfm translate`."""
+    bench = make_bench()
+    with TestClient(make_app(bench.backend)) as client:
+        client.post("/v1/classify", json={"text": ["a\u2028b\x85c\x0bd", "a\r\nb\n"]})
+    assert [query.text for query in bench.asked] == ["a\u2028b\x85c\x0bd", "a b"]
+
+
 def test_an_image_is_described_and_classified() -> None:
     bench = make_bench()
     with TestClient(make_app(bench.backend)) as client:

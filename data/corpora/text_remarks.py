@@ -1,0 +1,131 @@
+"""Remarks on files that are read as a text a line, though they seem to be rows of a table or a document."""
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tfm.data.corpora.tables.layouts import has_usual_names, markdown_problem
+from tfm.data.formats.fasttext import LABEL_PREFIX
+
+MIN_LINES_JUDGED, MIN_JSON_LINES_JUDGED = 4, 2
+MAX_LINE_CHARACTERS = 20_000
+"""The characters of the longest line whose words and cells are looked at."""
+CSV_DELIMITERS = (",", ";", "|")
+PAIR_MARKS = (" ||| ", " +++$+++ ")
+FACTOR_MARKS = ("￨", "|", "/")
+"""Marks between a word and its features or tags, as of OpenNMT, Moses and the Brown corpus."""
+LANGUAGE_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
+PYTHON_OBJECT = re.compile(r"\{u?'[^']*': .*\}")
+DOCUMENT_BEGIN, DOCUMENT_REST = re.compile(r"[\[{](.*[\[{,])?"), re.compile(r"""[\[{"']""")
+ARRAY_LINE = re.compile(r"""\[\s*[\[{"].*[\]}"]\s*\]|\{.*\[\s*\{.*\}\s*\]\s*\}""")
+AS_TEXTS = "and are read as texts"
+
+
+def table_remark(lines: Sequence[str]) -> str | None:
+    """A remark on rows or a document that are read as a text a line; None if lines seem to be texts.
+
+    lines: the first of a file.
+    """
+    filled = [line.strip(" \r") for line in lines if line.strip()]
+    remark = _json_remark(filled)
+    if remark is not None or len(filled) < MIN_LINES_JUDGED or max(map(len, filled)) > MAX_LINE_CHARACTERS:
+        return remark
+    return next(filter(None, (find_remark(filled) for find_remark in REMARKS_OF_ROWS)), None)
+
+
+def _json_remark(lines: Sequence[str]) -> str | None:
+    """A remark on objects, arrays or strings of JSON, a line each, or on a document over lines or in one."""
+    if len(lines) == 1:
+        is_array = ARRAY_LINE.fullmatch(lines[0]) is not None
+        return 'is rows of JSON in one line, read as one text: format = "jsonl" reads them' if is_array else None
+    if len(lines) < MIN_JSON_LINES_JUDGED:
+        return None
+    if DOCUMENT_BEGIN.fullmatch(lines[0]) and DOCUMENT_REST.match(lines[1]) and not _are_all_json(lines[:1]):
+        return f'its lines are parts of a JSON document, {AS_TEXTS}: format = "jsonl" reads the objects of an array'
+    begins, ends = {line[0] for line in lines}, {line[-1] for line in lines}
+    has_many = len(lines) >= MIN_LINES_JUDGED
+    if begins == {"{"} and ends == {"}"}:
+        if all(map(PYTHON_OBJECT.fullmatch, lines)):
+            return f'its lines are objects of Python, {AS_TEXTS}: write them by json.dumps, for format = "jsonl"'
+        if (has_many and all('":' in line for line in lines)) or _are_all_json(lines):
+            remedy = 'format = "jsonl" reads their values, jq -r .KEY FILE writes them'
+            return f"its lines are objects of JSON, {AS_TEXTS}: {remedy}"
+    if begins == {"["} and ends == {"]"} and all('"' in line for line in lines) and _are_all_json(lines):
+        return f"its lines are arrays of JSON, {AS_TEXTS}: jq -r @tsv FILE makes TSV of them"
+    if has_many and begins == ends == {'"'} and _are_all_json(lines):
+        return f"its lines are strings in quotation marks, {AS_TEXTS} with these: jq -r . FILE cuts them"
+    return None
+
+
+def _are_all_json(lines: Sequence[str]) -> bool:
+    try:
+        return all(json.loads(line) is not None for line in lines)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _tab_remark(lines: Sequence[str]) -> str | None:
+    if len({line.count("\t") for line in lines}) > 1 or "\t" not in lines[0]:
+        return None
+    return f'its lines have tabs, as a table has, {AS_TEXTS}: format = "tsv" reads columns, cut -f1 FILE writes one'
+
+
+def _label_remark(lines: Sequence[str]) -> str | None:
+    if not all(line.startswith(LABEL_PREFIX) for line in lines):
+        return None
+    return f'its lines begin with labels, as of fastText, {AS_TEXTS}: format = "labelled" tells them from texts'
+
+
+def _pair_remark(lines: Sequence[str]) -> str | None:
+    """A remark on both sides in a line with a mark between them."""
+    for mark in PAIR_MARKS:
+        if len({line.count(mark) for line in lines}) == 1 and mark in lines[0]:
+            remedy = f'format = "csv", delimiter = "{mark}" reads columns'
+            return f"its lines have columns behind{mark.rstrip()}, {AS_TEXTS}: {remedy}"
+    return None
+
+
+def _csv_remark(lines: Sequence[str]) -> str | None:
+    """A remark on cells between delimiters that are in quotation marks, numbered, or below a header of usual names."""
+    for mark in CSV_DELIMITERS:
+        try:
+            rows = [*csv.reader((f"{line}\n" for line in lines), delimiter=mark)]
+        except csv.Error:
+            continue
+        if len(rows[0]) < 2 or len({*map(len, rows)}) > 1:
+            continue
+        is_quoted = all(line[0] == line[-1] == '"' and f'"{mark}"' in line for line in lines)
+        if is_quoted or _are_numbered(rows[1:]) or _are_names(rows[0]):
+            return f'its lines are cells between {mark} as in CSV, {AS_TEXTS}: format = "csv" reads columns'
+    return None
+
+
+def _are_numbered(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first cells count the rows."""
+    numbers = [int(row[0]) if row[0].isascii() and row[0].isdecimal() else None for row in rows]
+    return all(last is not None and number == last + 1 for last, number in pairwise(numbers))
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Whether the cells of a first row are names of columns: usual ones, or codes of languages."""
+    is_codes = len({*cells}) == len(cells) and all(map(LANGUAGE_CODE.fullmatch, cells))
+    return is_codes or (all(cells) and has_usual_names(cells))
+
+
+def _factor_remark(lines: Sequence[str]) -> str | None:
+    """A remark on words that each have a part behind a mark, as often and with something on both sides of it."""
+    words = [word for line in lines for word in line.split()]
+    for mark in FACTOR_MARKS:
+        parts = [word.split(mark) for word in words]
+        if len(parts) >= 2 * len(lines) and len({*map(len, parts)}) == 1 and len(parts[0]) > 1 and all(map(all, parts)):
+            remedy = f"sed -E 's/[{mark}][^ ]*//g' FILE"
+            return (
+                f"each of its words has a part behind {mark}, such as a tag, which is read as part of it: "
+                f"cut by {remedy}"
+            )
+    return None
+
+
+REMARKS_OF_ROWS = (_tab_remark, _label_remark, _pair_remark, markdown_problem, _csv_remark, _factor_remark)
