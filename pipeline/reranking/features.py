@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.cleaning.rules.pairs.cross_entropy import MIN_DIRECTION_NATS, measure_cross_entropies
+from tfm.pipeline.cleaning.rules.pairs.translation_models import MIN_DIRECTION_NATS, measure_cross_entropies
 from tfm.pipeline.decoding.teacher_forcing import forced_text_log_probs, target_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
