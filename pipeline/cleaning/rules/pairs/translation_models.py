@@ -5,18 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
+from tfm.pipeline.alignment.direction import MIN_DIRECTION_NATS, NUM_DIRECTION_PAIRS, measure_cross_entropies
 from tfm.pipeline.cleaning.rules.pairs.config import TranslationModelsConfig
 from tfm.pipeline.cleaning.text_batch import Floats
-from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 Pair = tuple[str, str]
-NUM_DIRECTION_PAIRS = 128
-MIN_DIRECTION_NATS = 1.0
-"""Nats a piece, of both models together, by which pairs are likelier the other way round where models are exchanged."""
 
 
 class TranslationModels:
@@ -69,21 +66,3 @@ def _load_translation_model(name: str, device: str, rule: str) -> LoadedModel:
                         file=name)  # fmt: skip
     loaded.check_has_one_direction()
     return loaded
-
-
-def measure_cross_entropies(loaded: LoadedModel, sources: Sequence[str], targets: Sequence[str]) -> Floats:
-    """(n,) nats a piece of each target, infinite where it has no probability."""
-    limit = loaded.model.max_length - 1
-    source_ids = loaded.source_tokenizer.encode_batch(sources)
-    target_ids = loaded.target_tokenizer.encode_batch(targets)
-    rows = [
-        row for row, (source, target) in enumerate(zip(source_ids, target_ids, strict=True))
-        if source and target and len(source) <= limit and len(target) <= limit
-    ]  # fmt: skip
-    entropies = np.full(len(sources), np.inf)
-    if rows:
-        device = next(loaded.model.parameters()).device
-        chosen_ids = [source_ids[row] for row in rows], [target_ids[row] for row in rows]
-        log_probs = target_log_probs(loaded.model, *chosen_ids, device=device)
-        entropies[rows] = -log_probs / (np.array([len(each) for each in chosen_ids[1]]) + 1)
-    return entropies

@@ -13,9 +13,9 @@ from tests.recording_reporter import Listening
 from tests.tiny_model import TEXTS, publish_model
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
+from tfm.pipeline.alignment import direction
 from tfm.pipeline.cleaning import late_scores
 from tfm.pipeline.cleaning.config import CleanConfig
-from tfm.pipeline.cleaning.rules.pairs import translation_models
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.clean import clean, show_dry_run
 
@@ -29,13 +29,13 @@ class CountedPairs:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        real = translation_models.target_log_probs
+        real = direction.target_log_probs
 
         def counted(model: Any, sources: Sequence[Any], targets: Sequence[Any], **more: Any) -> Any:
             self.count += len(targets)
             return real(model, sources, targets, **more)
 
-        monkeypatch.setattr(translation_models, "target_log_probs", counted)
+        monkeypatch.setattr(direction, "target_log_probs", counted)
 
     def take(self) -> int:
         """Return the number, and count from 0 again."""
