@@ -48,8 +48,8 @@ def form_remark(lines: Sequence[str]) -> str | None:
     return next(filter(None, (find(lines) for find in (markup_problem, *PROBLEMS_OF_PAIRS, table_remark))), None)
 
 
-def warn_of_remarks(rows: Callable[[], Iterable[object]], reporter: Reporter) -> None:
-    """Read the first row of a corpus, and warn of what its reader remarks.
+def warn_of_remarks(rows: Callable[[], Iterable[object]], reporter: Reporter) -> frozenset[str]:
+    """Read the first row of a corpus, warn of what its reader remarks, and return that.
 
     Args:
         rows: opens the corpus.
@@ -59,6 +59,7 @@ def warn_of_remarks(rows: Callable[[], Iterable[object]], reporter: Reporter) ->
         next(iter(rows()), None)
     for remark in remarks:
         reporter.warn(remark)
+    return frozenset(remarks)
 
 
 def watch_lines(lines: Iterable[str], name: str, reporter: Reporter) -> Iterator[str]:

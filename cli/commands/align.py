@@ -1,6 +1,7 @@
 """`tfm align`: which word of a source each word of its translation belongs to."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -97,6 +98,7 @@ def align(
     if heads is not None:
         reject_flags({"--layer": layer, "--head": head, "--shifted": shifted or None}, "--heads best chooses the head")
     from tfm.cli.console import make_reporter
+    from tfm.pipeline.alignment.direction import NUM_DIRECTION_PAIRS, is_of_other_direction
     from tfm.pipeline.alignment.extraction import WordAligner
     from tfm.pipeline.inference.source_problems import SourceProblems
     from tfm.pipeline.model_io.loaded_model import load_model
@@ -104,7 +106,12 @@ def align(
     loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)
     files = (source, target or source)
     aligner, problems = WordAligner(loaded, files), SourceProblems()
-    pairs = problems.count_while_iterating(loaded.source_tokenizer, pairs, lambda pair: pair.source)
+    first_pairs = list(islice(pairs, NUM_DIRECTION_PAIRS))
+    if is_of_other_direction(loaded, first_pairs):
+        make_reporter().warn(
+            f"{model}: finds SOURCE likelier, given TARGET, than the other way round: are the two files exchanged?"
+        )
+    pairs = problems.count_while_iterating(loaded.source_tokenizer, chain(first_pairs, pairs), lambda pair: pair.source)
     chosen = aligner.choose_head(layer, head, shifted=shifted)
     if gold_links is not None:
         is_given = layer is not None or head is not None or shifted
@@ -112,9 +119,13 @@ def align(
     elif reverse is None:
         _print_links(aligner, pairs, chosen)
     else:
-        reverse_aligner = WordAligner(
-            load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to), files[::-1]
-        )
+        other = load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to)
+        reverse_aligner = WordAligner(other, files[::-1])
+        if is_of_other_direction(other, [(target_text, source_text) for source_text, target_text in first_pairs]):
+            make_reporter().warn(
+                f"--reverse {reverse}: finds TARGET likelier, given SOURCE, than the other way round: does it "
+                "translate from target to source?"
+            )
         _print_symmetrized_links(
             (aligner, reverse_aligner), pairs, None if heads else chosen, symmetrize or "grow-diag"
         )
@@ -183,8 +194,6 @@ def _print_symmetrized_links(
         head: of the first model; None: the heads that agree most, of which a line on stderr tells.
         symmetrize: the name of the symmetrization.
     """
-    from itertools import chain, islice
-
     from tfm.cli.console import make_reporter
     from tfm.pipeline.alignment.head_agreement import MAX_HEAD_SELECTION_PAIRS, rank_head_agreements
     from tfm.pipeline.alignment.pharaoh import format_links

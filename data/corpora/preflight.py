@@ -38,11 +38,15 @@ def _check_and_count_corpus(corpus: Corpus, row_counts: dict[CorpusConfig, int |
             _check_and_count_corpus(member, row_counts, online)
         return None
     if corpus not in row_counts:
-        row_counts[corpus] = _count_selected_rows(corpus, online)
+        row_counts[corpus] = check_and_count_rows(corpus, online=online)
     return row_counts[corpus]
 
 
-def _count_selected_rows(corpus: CorpusConfig, online: bool) -> int | None:
+def check_and_count_rows(corpus: CorpusConfig, *, online: bool = False) -> int | None:
+    """Check the files of a corpus; the number of its rows, or None if only reading all of it could tell.
+
+    Raises what `check_and_count_splits` does of files.
+    """
     if corpus.format == "generated":
         return corpus.size
     num_rows = _count_all_rows(corpus, online)

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 from tfm.pipeline.runtime.progress import Reporter
+
+if TYPE_CHECKING:
+    from tfm.pipeline.cleaning.late_scores import LateScorer
 
 SECONDS_PER_SAVE = 10.0
 """Time between two savings of what was measured, which wait for the disk."""
@@ -83,18 +87,20 @@ class Cleaner:
     def apply_rules(self, work: MeasurementFolder) -> Decisions:
         """Return the fate of each pair that was measured."""
 
-        def score(rule: CleaningRule, is_needed: Bools) -> Floats:
-            from tfm.pipeline.cleaning.late_scores import score_remaining_pairs  # loads torch
+        @cache
+        def late_scorer() -> "LateScorer":
+            from tfm.pipeline.cleaning.late_scores import LateScorer  # loads torch
 
-            return score_remaining_pairs(
-                rule,
-                is_needed,
+            return LateScorer(
                 lambda skip: self.read_changed_pairs(work, skip),
                 self.folder,
                 self.plan,
                 device=self.device,
                 reporter=self.reporter,
             )
+
+        def score(rule: CleaningRule, is_needed: Bools) -> Floats:
+            return late_scorer().score(rule, is_needed)
 
         return apply_rules(self.rules, work, score, score_dropped_pairs=self.everything)
 

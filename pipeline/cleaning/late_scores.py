@@ -2,80 +2,130 @@
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.measurement import PairChunk
-from tfm.pipeline.cleaning.rules.pairs.cross_entropy import DualCrossEntropy, exchanged_models_problem
-from tfm.pipeline.cleaning.rules.pairs.mutual_information import MutualInformation
+from tfm.pipeline.cleaning.rules.pairs.cross_entropy import score_by_cross_entropy
+from tfm.pipeline.cleaning.rules.pairs.mutual_information import score_by_mutual_information
+from tfm.pipeline.cleaning.rules.pairs.translation_models import TranslationModels
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command_on_pairs
 
-PAIR_SCORERS = {"mutual_information": MutualInformation, "cross_entropy": DualCrossEntropy}
+PAIR_SCORERS = {"mutual_information": score_by_mutual_information, "cross_entropy": score_by_cross_entropy}
 ROWS_PER_SAVE = 4096
 """Pairs that a model scores between two savings. Blocks begin at multiples of it, so that one that is resumed is the
 same."""
+ENTROPY_COLUMNS = ("forward", "backward")
 PairReader = Callable[[int], Iterator[PairChunk]]
 """Number of pairs to skip -> chunks, with the texts as rules changed them."""
 Pair = tuple[str | None, str]
 PairBlock = tuple[Bools, list[Pair]]
 """Which pairs of a block (b,) are wanted; and those, as source, if there is one, and target."""
+ModelFolders = tuple[Path, ...]
 
 
-def score_remaining_pairs(
-    rule: CleaningRule,
-    is_needed: Bools,
-    read: PairReader,
-    folder: Path,
-    plan: object,
-    *,
-    device: str,
-    reporter: Reporter,
-) -> Floats:
-    """(n,) the scores of pairs by a late rule, NaN for those that are not wanted; resumes what a killed process began.
+class LateScorer:
+    """Rules that need a model or a command; those with the same two models measure a pair once.
 
     Args:
-        rule: the rule.
-        is_needed: (n,) which pairs.
         read: the pairs.
-        folder: of the work so far; a folder in it is this rule's.
+        folder: of the work so far; a folder in it is one rule's.
         plan: all that determines the scores.
         device: of the models.
         reporter: shows progress.
-
-    Raises:
-        DataError: a model or a command fails.
     """
-    rows = hashlib.sha256(np.packbits(is_needed).tobytes()).hexdigest()
-    work = MeasurementFolder(folder / f"{rule.name}.late", [plan, rule.name, rows], {"scores": 1})
-    try:
-        with reporter.bar(rule.name, len(is_needed), "pairs", done=work.rows) as bar:
 
-            def save(scores: Floats) -> None:
-                work.append({"scores": scores}, {})
-                work.save_progress()
-                bar.advance(len(scores))
+    def __init__(self, read: PairReader, folder: Path, plan: object, *, device: str, reporter: Reporter) -> None:
+        self.read, self.folder, self.plan, self.device, self.reporter = read, folder, plan, device, reporter
+        self._models: tuple[ModelFolders, TranslationModels] | None = None
+        self._entropies: dict[ModelFolders, Floats] = {}
 
-            blocks = _iterate_blocks(is_needed, read, work.rows)
-            if isinstance(rule.config, ExternalScorer):
-                _score_externally(rule.config, blocks, save)
+    def score(self, rule: CleaningRule, is_needed: Bools) -> Floats:
+        """(n,) the scores of pairs, NaN for those that are not wanted; resumes what a killed process began.
+
+        Args:
+            rule: the rule.
+            is_needed: (n,) which pairs.
+
+        Raises:
+            DataError: a model or a command fails.
+        """
+        rows = hashlib.sha256(np.packbits(is_needed).tobytes()).hexdigest()
+        is_external = isinstance(rule.config, ExternalScorer)
+        widths = dict.fromkeys(("scores",) if is_external else ("scores", *ENTROPY_COLUMNS), 1)
+        work = MeasurementFolder(self.folder / f"{rule.name}.late", [self.plan, rule.name, rows], widths)
+        try:
+            with self.reporter.bar(rule.name, len(is_needed), "pairs", done=work.rows) as bar:
+
+                def save(columns: Mapping[str, Floats]) -> None:
+                    work.append(columns, {})
+                    work.save_progress()
+                    bar.advance(len(columns["scores"]))
+
+                blocks = _iterate_blocks(is_needed, self.read, work.rows)
+                if is_external:
+                    self._models = None
+                    _score_externally(rule.config, blocks, lambda scores: save({"scores": scores}))
+                else:
+                    self._score_by_models(rule, is_needed, blocks, work, save)
+            work.save_progress()
+            return work.read_scores("scores")
+        finally:
+            work.close()
+
+    def _score_by_models(
+        self,
+        rule: CleaningRule,
+        is_needed: Bools,
+        blocks: Iterator[PairBlock],
+        work: MeasurementFolder,
+        save: Callable[[Mapping[str, Floats]], None],
+    ) -> None:
+        """Save the scores of blocks, and the entropies that they are made of; keep these for the next rule."""
+        models, folders = self._load_models(rule), _model_folders(rule)
+        kept = self._entropies.get(folders)
+        is_measured = kept is not None and not np.isnan(kept[0, is_needed]).any()
+        for block_rows, pairs in blocks:
+            two_sided = [(source, target) for source, target in pairs if source is not None]
+            has_source = np.array([source is not None for source, _ in pairs], np.bool_)
+            if kept is not None and is_measured:
+                entropies = kept[:, work.rows : work.rows + len(block_rows)][:, block_rows]
             else:
-                scorer = PAIR_SCORERS[rule.name](rule.config, device)
-                for block_rows, pairs in blocks:
-                    if work.rows == 0:
-                        _warn_of_exchanged_models(scorer, pairs, rule.name, reporter)
-                    save(_spread_scores(block_rows, _score_two_sided(scorer, pairs)))
-        work.save_progress()
-        return work.read_scores("scores")
-    finally:
-        work.close()
+                if (
+                    work.rows == 0
+                    and kept is None
+                    and (problem := models.exchange_problem(two_sided, rule.name)) is not None
+                ):
+                    self.reporter.warn(problem)
+                entropies = np.full((2, len(pairs)), np.inf)
+                entropies[:, has_source] = models.measure_entropies(two_sided, two_sided)
+            scores = np.full(len(pairs), np.nan)
+            scores[has_source] = PAIR_SCORERS[rule.name](two_sided, entropies[:, has_source], models)
+            columns = dict(zip(("scores", *ENTROPY_COLUMNS), (scores, *entropies), strict=True))
+            save({name: _spread_scores(block_rows, column) for name, column in columns.items()})
+        measured = np.stack([work.read_scores(name) for name in ENTROPY_COLUMNS])
+        self._entropies = {folders: measured if kept is None else np.where(np.isnan(kept), measured, kept)}
+
+    def _load_models(self, rule: CleaningRule) -> TranslationModels:
+        """The models of a rule, which are loaded if the rule before had others."""
+        folders = _model_folders(rule)
+        if self._models is None or self._models[0] != folders:
+            self._models = None  # before the others are loaded
+            self._models = folders, TranslationModels(rule.config, self.device, rule.name)
+        return self._models[1]
+
+
+def _model_folders(rule: CleaningRule) -> ModelFolders:
+    return tuple(resolve_model_folder(Path(name)).resolve() for name in (rule.config.forward, rule.config.backward))
 
 
 def _iterate_blocks(is_needed: Bools, read: PairReader, start: int) -> Iterator[PairBlock]:
@@ -99,24 +149,6 @@ def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
     all_scores = np.full(len(is_needed), np.nan)
     all_scores[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
     return all_scores
-
-
-def _warn_of_exchanged_models(
-    scorer: MutualInformation | DualCrossEntropy, pairs: Sequence[Pair], rule: str, reporter: Reporter
-) -> None:
-    """Warn where the first pairs are likelier by the models of the other directions."""
-    two_sided = [(source, target) for source, target in pairs if source is not None]
-    problem = exchanged_models_problem(scorer.forward, scorer.backward, two_sided, rule)
-    if problem is not None:
-        reporter.warn(problem)
-
-
-def _score_two_sided(scorer: MutualInformation | DualCrossEntropy, pairs: Sequence[Pair]) -> Floats:
-    """(p,) the scores of pairs by two models, NaN for texts without a source."""
-    scores = np.full(len(pairs), np.nan)
-    two_sided = [(source, target) for source, target in pairs if source is not None]
-    scores[[source is not None for source, _ in pairs]] = scorer.score(two_sided) if two_sided else []
-    return scores
 
 
 def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save: Callable[[Floats], None]) -> None:

@@ -9,6 +9,7 @@ Legend: V vocabulary of the target · S of the source · K pieces of a source pi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,11 @@ class Shortlist:
         for ids, minimum in ((self.always, 0), (self.by_source, NO_PIECE)):
             if ids.size and not minimum <= ids.min() <= ids.max() < self.vocab_size:
                 raise ValueError("contains ids that the vocabulary does not have")
+
+    @cached_property
+    def has_link(self) -> NDArray[np.bool_]:
+        """(S,) whether a piece of the source has a linked piece."""
+        return np.asarray((self.by_source != NO_PIECE).any(1))
 
     def candidates(self, source: Sequence[int]) -> Ints:
         """Return the ids, ascending, by which the translation of a source may go on."""

@@ -86,6 +86,7 @@ class NumpyModel:
         limit = self.network.max_length - 1
         encoded = self.source_tokenizer.encode_batch(lines)
         source_problems.count_unknown_pieces(self.source_tokenizer, lines, encoded)
+        source_problems.count_unlinked_pieces(self.source_tokenizer, encoded, self.shortlist)
         for ids in encoded:
             source_problems.count_too_long([len(ids) > limit])
             if not ids:

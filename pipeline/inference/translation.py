@@ -92,6 +92,7 @@ def translate_lines(
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
         problems.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
+        problems.count_unlinked_pieces(loaded.source_tokenizer, sources, search.shortlist)
         problems.count_too_long(is_source_truncated(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources, texts), strict=True):
             yield translations if source else [EMPTY_TRANSLATION]

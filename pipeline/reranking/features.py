@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.cleaning.rules.pairs.cross_entropy import MIN_DIRECTION_NATS, measure_cross_entropies
+from tfm.pipeline.alignment.direction import is_of_other_direction
 from tfm.pipeline.decoding.teacher_forcing import forced_text_log_probs, target_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
@@ -68,14 +68,8 @@ class FeatureScorer:
         Args:
             lists: the first ones, of which the best translations are read.
         """
-        pairs = [(each.source, each.translations[0].text) for each in lists if each.translations[0].text]
-        if self.channel is None or not pairs:
-            return None
-        sources, translations = map(list, zip(*pairs, strict=True))
-        channel = measure_cross_entropies(self.channel, translations, sources)
-        direct = measure_cross_entropies(self.channel, sources, translations)
-        is_readable = np.isfinite(channel) & np.isfinite(direct)
-        if not is_readable.any() or (channel - direct)[is_readable].mean() < MIN_DIRECTION_NATS:
+        pairs = [(each.translations[0].text, each.source) for each in lists if each.translations[0].text]
+        if self.channel is None or not is_of_other_direction(self.channel, pairs):
             return None
         return "--channel finds translations likelier than their sources: is it the model of the other direction?"
 

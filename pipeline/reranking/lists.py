@@ -47,17 +47,27 @@ def read_lists(lines: Iterable[str], name: str) -> Iterator[NBestList]:
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             reason = next(
                 (f"a line of {form}" for form, pattern in OTHER_FORMS.items() if pattern.match(line)),
-                " ".join(str(error).split()),
+                f"there is no `{error.args[0]}`" if isinstance(error, KeyError) else " ".join(str(error).split()),
             )
             problem = f"is no list of translations ({reason:.100}): {MAKE_LISTS_ADVICE}"
             raise DataError(problem, file=name, line=number) from None
 
 
+def no_choice_problem(lists: Iterable[NBestList]) -> str | None:
+    """Return why there is nothing to choose, where each list has one translation; None where one has two."""
+    if any(len(each.translations) > 1 for each in lists):
+        return None
+    return f"each list has one translation, so that there is nothing to choose: {MAKE_LISTS_ADVICE}"
+
+
 def _parse_list(line: str) -> NBestList:
     document: Any = parse_json(line.encode("utf-8", "surrogatepass"))
-    source, translations = document["source"], tuple(_parse_translation(each) for each in document["translations"])
-    if not isinstance(source, str) or not translations:
+    source, records = document["source"], document["translations"]
+    if not isinstance(source, str) or not isinstance(records, list) or not records:
         raise ValueError("a source and one translation at least are wanted")
+    if not all(isinstance(each, dict) for each in records):
+        raise ValueError("a translation is no JSON object")
+    translations = tuple(_parse_translation(each) for each in records)
     return NBestList(source, translations)
 
 

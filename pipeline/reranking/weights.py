@@ -55,7 +55,10 @@ class FeatureWeights:
 
 def read_weights(file: Path) -> FeatureWeights:
     """Read what `FeatureWeights.write` wrote. Raises DataError if it is no such file."""
-    document: Any = read_json(file)
+    try:
+        document: Any = read_json(file)
+    except FileNotFoundError:
+        raise DataError("no such file: make it with `tfm rerank --tune`", file=file) from None
     weights = document.get("weights") if isinstance(document, dict) else None
     if not isinstance(weights, dict) or set(weights) != set(FEATURE_NAMES):
         raise DataError(f"has no weights of {', '.join(FEATURE_NAMES)}: make it with `tfm rerank --tune`", file=file)

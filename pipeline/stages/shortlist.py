@@ -7,7 +7,7 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.pipeline.alignment.linked_pieces import learn_shortlist, measure_coverage
-from tfm.pipeline.alignment.pharaoh import counted_from_one_warning
+from tfm.pipeline.alignment.pharaoh import counted_from_one_warning, links_input
 from tfm.pipeline.alignment.piece_links import read_piece_links
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
@@ -41,7 +41,7 @@ def make_shortlist(
     Raises:
         DataError: the dataset is not of pairs of texts, or the links are not of its training pairs.
     """
-    dataset_input, file = Input.from_artifact(dataset, "preprocess"), Input.from_file(links)
+    dataset_input, file = Input.from_artifact(dataset, "preprocess"), links_input(str(links))["links"]
     tokenizers = read_artifact(
         dataset, lambda each: load_tokenizer_pair(load_dataset(each.folder).tokenizer_folder), must_match=dataset_input
     )

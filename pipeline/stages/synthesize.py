@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tfm.data.corpora.preflight import check_and_count_rows
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_rows
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -113,8 +114,8 @@ def synthesize(
     _check_text_not_held_out(config.text, plan, held_out)
     for folder in held_out.missing:
         reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")
-    warn_of_remarks(partial(read_rows, config.text), reporter)
-    with publish(plan, command=command) as draft, ExitStack() as stack:
+    early_remarks = _check_text(config.text, reporter)
+    with publish(plan, command=command) as draft, ExitStack() as stack, collect_remarks() as remarks:
         synthesizer = _PairSynthesizer(config, held_out, plan, device, reporter)
         synthesizer.connect(cluster, workers, stack)
         limit = config.min_score
@@ -128,6 +129,9 @@ def synthesize(
             problem = f"no pair is left; dropped: {text.describe_dropped()}" if text.lines else "has no lines"
             raise DataError(f"{problem}; {remedy}", file=describe_corpus(config.text))
         draft.figures.update(text.as_json())
+    for remark in remarks:
+        if remark not in early_remarks:
+            reporter.warn(remark)
     reporter.line(f"synthetic: {text}")
     reporter.line(f"synthetic: {out}")
 
@@ -225,6 +229,20 @@ def _check_text_not_held_out(text: CorpusConfig, plan: Plan, held_out: HeldOutTe
         if label.startswith("text: ") and (name := held_out.files.get(text_input.fingerprint)) is not None:
             problem = f"is held-out data of the model ({name}), which no training text is made of: give another text"
             raise DataError(problem, file=text_input.path or describe_corpus(text))
+
+
+def _check_text(text: CorpusConfig, reporter: Reporter) -> frozenset[str]:
+    """Find errors of a text before hours of translating, and show what its readers remark at its beginning.
+
+    Raises:
+        DataError: a file is not in order.
+    """
+
+    def open_rows() -> Iterable[object]:
+        check_and_count_rows(text)
+        return read_rows(text)
+
+    return warn_of_remarks(open_rows, reporter)
 
 
 def _file_input(file: Path) -> Input:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfm.data.corpus_keys.table_keys import SYNTHETIC_FILES
+from tfm.data.errors import format_count
 from tfm.pipeline.cleaning.corpora import format_lines
 from tfm.pipeline.synthesis.pairs import DROP_REASONS, SyntheticPair
 
@@ -57,7 +58,8 @@ class SyntheticTextSummary:
 
     def __str__(self) -> str:
         drops = self.describe_dropped()
-        summary = f"{self.pairs:,} pairs of {self.lines:,} lines, {self.mean_score:.3f} nats a token"
+        counts = f"{format_count(self.pairs, 'pair')} of {format_count(self.lines, 'line')}"
+        summary = f"{counts}, {self.mean_score:.3f} nats a token"
         return f"{summary}; dropped: {drops}" if drops else summary
 
     def describe_dropped(self) -> str:

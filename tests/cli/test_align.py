@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import tfm as tfm_api
 from tests.cli.user import Stages, tfm, write_lines
+from tests.tiny_model import TEXTS, publish_model
 
 
 @pytest.fixture
@@ -117,7 +119,7 @@ def test_what_cannot_be_aligned(stages: Stages, texts: Path) -> None:
     pair = ("align", stages.folder, "some.de", "some.en")
     for words, reason in (
         ((*pair, "--gold", "gold"), "gold, line 2: '0:1' is no link"),
-        ((*pair, "--gold", "short"), "short: has 1 lines, but some.de has 3"),
+        ((*pair, "--gold", "short"), "short: has 1 line, but some.de has 3"),
         ((*pair, "--layer", "7"), "--layer 7: the cross-attention has layers 1 to 1"),
         ((*pair, "--json"), "need --gold FILE"),
         (pair[:3], "give the file of the translations of some.de"),
@@ -156,6 +158,24 @@ def test_models_of_both_directions(stages: Stages, texts: Path) -> None:
     assert best.code == 0, best.err
     assert "of their links agree in 3 pairs" in best.err
     assert len(best.out.splitlines()) == 3
+
+
+def test_texts_and_models_of_the_other_direction_are_warned_of(texts: Path) -> None:
+    """A model finds its own translations likelier than the texts that they are of."""
+    model = publish_model(texts / "model")
+    sources = [*TEXTS, "a dog", "the sea", "two cats asleep", "snow !"]
+    write_lines(texts / "source", sources)
+    write_lines(texts / "target", tfm_api.load(model, device="cpu").translate(sources, beam=1, max_length=8))
+    files, exchanged = "are the two files exchanged?", "--reverse model: finds TARGET likelier, given SOURCE"
+    for words, warnings in (
+        (("source", "target"), ()),
+        (("target", "source"), (files,)),
+        (("source", "target", "--reverse", "model"), (exchanged,)),
+        (("target", "source", "--reverse", "model"), (files,)),
+    ):
+        made = tfm("align", "model", *words)
+        assert made.code == 0, made.err
+        assert [each in made.err for each in (files, exchanged)] == [each in warnings for each in (files, exchanged)]
 
 
 def test_unknown_words_are_copied_and_signatures_say_so(stages: Stages, texts: Path) -> None:

@@ -53,6 +53,23 @@ def test_too_few_references_are_said_before_lists_are_scored(
     assert "1 reference of 20 lists: give one for each line" in done.err
 
 
+def test_lists_of_one_translation_leave_nothing_to_choose(lists: str, stages: Stages, corpora: Path) -> None:
+    """As where --n-best was forgotten: weights cannot be tuned, and what is printed is what was read."""
+    documents = [json.loads(line) for line in lists.splitlines()]
+    single = [{**each, "translations": each["translations"][:1]} for each in documents]
+    channel, problem = ("--channel", stages.folder), "each list has one translation, so that there is nothing to choose"
+    for chosen, is_refused in ((single, True), ([*single[:3], *documents[3:]], False)):
+        text = "".join(json.dumps(each) + "\n" for each in chosen)
+        tuned = tfm("rerank", *channel, "--tune", "w.json", "--reference", corpora / "valid.en", stdin=text)
+        assert (tuned.code, problem in tuned.err) == ((65, True) if is_refused else (0, False)), tuned.err
+    for chosen, is_warned in ((single, True), (documents, False)):
+        text = "".join(json.dumps(each) + "\n" for each in chosen)
+        used = tfm("rerank", *channel, "--weights", "w.json", stdin=text)
+        assert (used.code, problem in used.err) == (0, is_warned)
+        if is_warned:
+            assert used.out.splitlines() == [each["translations"][0]["text"] for each in documents]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
@@ -61,7 +78,7 @@ def test_too_few_references_are_said_before_lists_are_scored(
         (("--channel", "M", "--weights", "w", "--tune", "w"), 2, "give either --weights, or --tune"),
         (("--channel", "M", "--tune", "w"), 2, "give the right translations"),
         (("--channel", "M", "--weights", "w", "--trials", "5"), 2, "is for --tune"),
-        (("--channel", "M", "--weights", "none.json"), 74, "none.json"),
+        (("--channel", "M", "--weights", "none.json"), 65, "none.json: no such file: make it with `tfm rerank --tune`"),
         (("--language-model", "M", "--tune", "w", "--reference", "r"), 65, "a language model is wanted"),
         (("--channel", "M", "--tune", "no/w.json", "--reference", "r"), 73, "no/w.json"),
         (("--channel", "M", "--tune", "w", "--reference", "sgm"), 65, "sgm: is a test set as WMT had it"),

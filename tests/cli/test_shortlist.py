@@ -67,7 +67,7 @@ def test_what_is_no_shortlist_or_does_not_fit_is_said(folder: Path) -> None:
     for words, code, said in (
         (("shortlist", "run", "--links", "few.txt", "--out", "short"), 65, "few.txt: has 1 line, but the dataset has"),
         (("shortlist", "run", "--links", "some.de", "--out", "short"), 65, "'eins' is no link"),
-        (("shortlist", "run", "--links", "none.txt", "--out", "short"), 74, "none.txt: No such file"),
+        (("shortlist", "run", "--links", "none.txt", "--out", "short"), 65, "none.txt: no such file: `tfm align"),
         (("shortlist", "run/model", "--links", "links.txt", "--out", "short"), 65, "made by 'train'"),
         (("translate", "run", "some.de", "--set", "decoding.shortlist=run/dataset"), 65, "made by 'preprocess'"),
         (("translate", "run", "some.de", "--set", "decoding.shortlist=elsewhere"), 65, "elsewhere"),

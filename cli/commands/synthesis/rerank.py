@@ -99,7 +99,7 @@ def rerank(
         is_first = True
         while batch := list(islice(lists, N_BEST_LISTS_PER_BATCH)):
             if is_first:
-                _warn_of_channel_direction(scorer, batch)
+                _warn_of_wrong_input(scorer, batch)
             is_first = False
             _print_reranked_lists(batch, scorer.score(batch), feature_weights, jsonl=jsonl)
         return
@@ -135,6 +135,7 @@ def _tune_feature_weights(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_file_is_writable
     from tfm.pipeline.errors import DataError, format_count
+    from tfm.pipeline.reranking.lists import no_choice_problem
     from tfm.pipeline.reranking.weights import FEATURE_NAMES, choose_best, tune_weights
 
     check_file_is_writable(out)
@@ -144,7 +145,9 @@ def _tune_feature_weights(
     if len(references) != len(n_best_lists):  # said before hours of scoring
         counts = f"{format_count(len(references), 'reference')} of {format_count(len(n_best_lists), 'list')}"
         raise DataError(f"{counts}: give one for each line")
-    _warn_of_channel_direction(scorer, n_best_lists[:N_BEST_LISTS_PER_BATCH])
+    if (problem := no_choice_problem(n_best_lists)) is not None:
+        raise DataError(problem)
+    _warn_of_wrong_input(scorer, n_best_lists[:N_BEST_LISTS_PER_BATCH])
     with reporter.bar("scoring", len(n_best_lists), "lists") as bar:
         for begin in range(0, len(n_best_lists), N_BEST_LISTS_PER_BATCH):
             batch = n_best_lists[begin : begin + N_BEST_LISTS_PER_BATCH]
@@ -184,13 +187,14 @@ def _tune_feature_weights(
     _print_reranked_lists(n_best_lists, table, tuned_weights, jsonl=jsonl)
 
 
-def _warn_of_channel_direction(scorer: "FeatureScorer", lists: "list[NBestList]") -> None:
-    """Warn where the channel model translates in the direction of the lists, as it seems."""
+def _warn_of_wrong_input(scorer: "FeatureScorer", lists: "list[NBestList]") -> None:
+    """Warn where the first lists have nothing to choose, or the channel model translates in their direction."""
     from tfm.cli.console import make_reporter
+    from tfm.pipeline.reranking.lists import no_choice_problem
 
-    problem = scorer.channel_direction_problem(lists)
-    if problem is not None:
-        make_reporter().warn(problem)
+    for problem in (no_choice_problem(lists), scorer.channel_direction_problem(lists)):
+        if problem is not None:
+            make_reporter().warn(problem)
 
 
 def _print_reranked_lists(

@@ -30,7 +30,7 @@ from tfm.pipeline.cleaning.rules.texts.script import measure_script_share
 from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 # one more whenever a rule judges some pair otherwise: clean text of an earlier revision is no longer up to date
-RULES_REVISION = 5
+RULES_REVISION = 6
 TextChange = Callable[[Sequence[str]], Sequence[str]]
 CleaningRuleKind = Literal["transform", "score", "expensive_score", "dedup_keys", "model_score"]
 MEASURE_BY_RULE: dict[str, Callable[[TextPairBatch, Any], NDArray[Any]]] = {

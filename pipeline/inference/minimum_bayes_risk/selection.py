@@ -48,8 +48,6 @@ def choose_by_utility(candidates: Sequence[Translation], config: DecodingConfig)
     for candidate in candidates:
         best_by_text.setdefault(candidate.text, candidate)
     texts = list(best_by_text)
-    if len(texts) == 1:
-        return [replace(best_by_text[texts[0]], score=100.0)] if texts[0] else [best_by_text[texts[0]]]
     text_indices = {text: number for number, text in enumerate(texts)}
     references = [text_indices[candidate.text] for candidate in candidates]
     utility = UTILITIES[config.mbr_utility](texts)

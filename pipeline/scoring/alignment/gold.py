@@ -7,7 +7,7 @@ from pathlib import Path
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.metadata import DATASET_FILE
 from tfm.data.dataset.store import load_dataset
-from tfm.data.errors import DataError, format_names
+from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.synthetic import registry
 from tfm.pipeline.alignment.extraction import SentencePair
 from tfm.pipeline.alignment.pharaoh import (
@@ -84,7 +84,8 @@ def read_pair_files(
         return pairs, None
     links = list(read_gold_links(gold))
     if len(links) != len(pairs):
-        raise DataError(f"has {len(links):,} lines, but {source} has {len(pairs):,}: give a line for each", file=gold)
+        counts = f"has {format_count(len(links), 'line')}, but {source} has {len(pairs):,}"
+        raise DataError(f"{counts}: give a line for each", file=gold)
     if not any(pair_links.possible for pair_links in links):
         raise DataError("has no link, so that nothing can be compared with it", file=gold)
     for line, (pair, pair_links) in enumerate(zip(pairs, links, strict=True), 1):

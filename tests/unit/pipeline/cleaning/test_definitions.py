@@ -18,6 +18,7 @@ from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
 from tfm.pipeline.cleaning.rules.corpora.config import BoilerplateConfig, DuplicatesConfig, OverlapConfig
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, mark_shared_pairs
+from tfm.pipeline.cleaning.rules.pairs import copies
 from tfm.pipeline.cleaning.rules.pairs.config import (
     CopiesConfig,
     MarkupConfig,
@@ -119,6 +120,36 @@ def test_scores_are_those_of_the_definition(name: str, pairs: list[Pair]) -> Non
     measure, plain = PLAIN[name]
     expected = [np.atleast_1d(np.asarray(plain(*each), np.float64)) for each in pairs]
     np.testing.assert_allclose(measure(batch(pairs)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", ["abcdefgh ij", "漢字かな交じり文"])
+def test_copies_in_long_lines_take_time_in_proportion_to_their_length(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Likeness by pieces is at most that of the whole, and the same where one stretch is missing or other."""
+    compared: list[int] = []
+
+    def distance(one: str, other: str) -> int:
+        compared.append(len(one) * len(other))
+        return edits(one, other)
+
+    monkeypatch.setattr(copies, "MAX_PIECE_CHARACTERS", 25)
+    monkeypatch.setattr(copies.Levenshtein, "distance", distance)
+    random_text = random.Random(7)
+    source = "".join(random_text.choices(text, k=200))
+    other = "".join(random_text.choices(text, k=185))
+    fewer = "".join(each for each in source if random_text.random() < 0.97)
+    cut, changed = source[:60] + source[90:], source[:100] + text[:5] + source[105:]
+    scores = measure_side_similarity(
+        batch([(source, each) for each in (source, cut, changed, fewer, other)]), CopiesConfig()
+    )
+    assert compared
+    assert max(compared) <= 25 * 25
+    assert sum(compared) <= 5 * 25 * 200
+    exact = [likeness(source, each) for each in (source, cut, changed, fewer, other)]
+    assert scores[:3, 0] == pytest.approx(exact[:3])
+    assert (scores[:, 0] <= np.array(exact) + 1e-12).all()
+    assert scores[3, 0] > 0.85 > 0.5 > scores[4, 0]
 
 
 @given(st.lists(st.tuples(*[st.text(st.sampled_from(ALPHABET), max_size=9)] * 2), min_size=1, max_size=6))

@@ -15,7 +15,9 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.artifacts.artifact import stale_reason
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.rules.pairs.config import MutualInformationConfig
-from tfm.pipeline.cleaning.rules.pairs.mutual_information import MutualInformation
+from tfm.pipeline.cleaning.rules.pairs.mutual_information import score_by_mutual_information
+from tfm.pipeline.cleaning.rules.pairs.translation_models import TranslationModels
+from tfm.pipeline.cleaning.text_batch import Floats
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.clean import clean, plan_clean, show_dry_run
@@ -26,9 +28,14 @@ PARTNERS = [3, 3, 1, 1]
 """The pair, of the four that can be read, two further on, or the next one of which both sides differ."""
 
 
-def scorer(folder: Path) -> MutualInformation:
+def publish_models(folder: Path) -> TranslationModels:
     forward, backward = publish_model(folder / "forward"), publish_model(folder / "backward", norm="post")
-    return MutualInformation(MutualInformationConfig(forward=str(forward), backward=str(backward)), "cpu")
+    config = MutualInformationConfig(forward=str(forward), backward=str(backward))
+    return TranslationModels(config, "cpu", "mutual_information")
+
+
+def score(models: TranslationModels, pairs: list[tuple[str, str]]) -> Floats:
+    return score_by_mutual_information(pairs, models.measure_entropies(pairs, pairs), models)
 
 
 def corpus_of(folder: Path, pairs: list[tuple[str, str]]) -> DataConfig:
@@ -44,7 +51,7 @@ def config_of(folder: Path, **limits: float) -> CleanConfig:
 
 def test_scores_are_those_of_the_equation(tmp_path: Path) -> None:
     """min(A' - A, B' - B), of log p by `Model.score`, which reads each pair by itself."""
-    found = scorer(tmp_path).score(PAIRS)
+    found = score(publish_models(tmp_path), PAIRS)
     expected = []
     for (source, target), partner in zip(PAIRS, PARTNERS, strict=False):
         other_source, other_target = PAIRS[partner]
@@ -62,7 +69,7 @@ def test_scores_are_those_of_the_equation(tmp_path: Path) -> None:
 
 
 def test_pairs_are_cleaned_by_it_and_models_are_known_by_what_they_are(tmp_path: Path) -> None:
-    scores = scorer(tmp_path).score(PAIRS)
+    scores = score(publish_models(tmp_path), PAIRS)
     data, least = corpus_of(tmp_path, PAIRS), float(np.sort(scores)[3])
     config = config_of(tmp_path, min=least)
     clean(config, data, tmp_path / "clean", whole_corpora=True, command=["tfm"], reporter=NullReporter())
@@ -87,10 +94,10 @@ def test_pairs_are_cleaned_by_it_and_models_are_known_by_what_they_are(tmp_path:
 
 def test_a_dry_run_decides_as_the_run_does(tmp_path: Path) -> None:
     """Pairs that an earlier rule drops are nobody's partner in either, though a dry run scores them too."""
-    models = scorer(tmp_path)
+    models = publish_models(tmp_path)
     pairs = [pair for pair in PAIRS if all(pair)]
     mixed = [pairs[0], ("!", "!!"), pairs[1], ("?", "?!"), pairs[2], pairs[3], ("1", "2")]
-    least = float(np.sort(models.score(pairs))[2])
+    least = float(np.sort(score(models, pairs))[2])
     config = config_of(tmp_path, min=least).model_copy(update={"letters": CleanConfig().letters})
     data, reporter = corpus_of(tmp_path, mixed), Listening()
     clean(config, data, tmp_path / "clean", whole_corpora=True, command=["tfm"], reporter=NullReporter())
@@ -103,7 +110,7 @@ def test_a_dry_run_decides_as_the_run_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rule", ["mutual_information", "cross_entropy"])
 def test_texts_without_a_source_have_no_score_and_stay(rule: str, tmp_path: Path) -> None:
     """Beside a corpus of pairs, which are scored as without them."""
-    scorer(tmp_path)
+    publish_models(tmp_path)
     pairs, texts = corpus_of(tmp_path, PAIRS[:4]).train, CorpusConfig(source=None, target=str(tmp_path / "text.1"))
     models = {"forward": str(tmp_path / "forward"), "backward": str(tmp_path / "backward"), "min": 1e-30}
     config, columns = CleanConfig.model_validate(OFF | {rule: models}), []
@@ -119,15 +126,16 @@ def test_texts_without_a_source_have_no_score_and_stay(rule: str, tmp_path: Path
 
 def test_pairs_without_another_have_no_score(tmp_path: Path) -> None:
     """Nothing says how likely a text is beside another source, where there is none."""
-    models = scorer(tmp_path)
-    assert len(models.score([])) == 0
-    assert np.isnan(models.score(PAIRS[:1])).all()
-    assert np.isnan(models.score([PAIRS[0]] * 3)).all()
-    found = models.score([PAIRS[0], (PAIRS[0][0], "a cat"), ("the sea", PAIRS[0][1])])
+    models = publish_models(tmp_path)
+    assert len(score(models, [])) == 0
+    assert np.isnan(score(models, PAIRS[:1])).all()
+    assert np.isnan(score(models, [PAIRS[0]] * 3)).all()
+    found = score(models, [PAIRS[0], (PAIRS[0][0], "a cat"), ("the sea", PAIRS[0][1])])
     assert np.isnan(found).tolist() == [True, False, False]
 
 
 def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
     model = publish_model(tmp_path / "lm", architecture="decoder_only", task="language_model")
+    config = MutualInformationConfig(forward=str(model), backward=str(model))
     with pytest.raises(DataError, match=r"clean\.mutual_information needs translation models"):
-        MutualInformation(MutualInformationConfig(forward=str(model), backward=str(model)), "cpu")
+        TranslationModels(config, "cpu", "mutual_information")

@@ -16,7 +16,7 @@ from tfm.pipeline.cleaning.rules.registry import RULES_REVISION
 from tfm.pipeline.stages import clean as stage
 
 # of scores, verdicts and texts, by revision; a change of one is a new revision, never a new hash of an old one
-VERDICT_HASHES = {3: "a6859912e8d5d286", 4: "02da138b37870334", 5: "bcc00b8cd6aeb80d"}
+VERDICT_HASHES = {3: "a6859912e8d5d286", 4: "02da138b37870334", 5: "bcc00b8cd6aeb80d", 6: "ec14ca9b038bb86b"}
 RULES = CleanConfig.model_validate(
     {
         "controls": {"action": "remove"},
@@ -53,6 +53,7 @@ PAIRS = [
     ("A marked\u061c held-out text .", "Ein Text mit Zeichen ."),
     ("An unmarked text .", "Ein Text\u061c ohne Zeichen ."),
     ("A held\u00ad-out\u200b pair .", "Ein anderes Paar ."),
+    ("a" + "bcd" * 4000 + "e", "ac" * 6000),
 ]
 TEST_PAIRS = [("A held-out pair .", "Ein Paar der Tests ."), ("A marked\u061c held-out text .", "Ein Text .")]
 

@@ -88,6 +88,15 @@ def test_the_choice_is_that_of_a_double_loop(name: str) -> None:
         assert all(each.log_prob == -texts.index(each.text) for each in found)
 
 
+@pytest.mark.parametrize("name", UTILITIES)
+@pytest.mark.parametrize("texts", [["a dog"] * 3, [""] * 3, ["", "a dog", ""], ["a dog"]])
+def test_equal_and_empty_candidates_have_the_utility_of_a_double_loop(name: str, texts: list[str]) -> None:
+    config = DecodingConfig(strategy="mbr", mbr_utility=name)  # type: ignore[arg-type]
+    means = {h: sum(SEGMENT_SCORES[name](h, r) for r in texts) / len(texts) for h in dict.fromkeys(texts)}
+    (found,) = choose_by_utility(as_candidates(texts), config)
+    assert found.score == pytest.approx(max(means.values())) == pytest.approx(means[found.text])
+
+
 def test_pruning_keeps_the_best_and_compares_less() -> None:
     """With a confidence near 1 the choice is that of all pairs; the utilities that are computed are fewer."""
     draw, asked = random.Random(4), 0

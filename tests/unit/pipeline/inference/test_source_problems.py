@@ -1,12 +1,15 @@
 """Sources of unknown pieces are warned of, with their share, whoever translates."""
 
+import numpy as np
 import pytest
 
 from tests.tiny_model import TEXTS, numpy_of, tiny_model
 from tfm.pipeline.api.model import Model
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.shortlist import NO_PIECE, Shortlist
 from tfm.pipeline.inference.numpy_translation import NumpyModel, translate_stream
 from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -47,6 +50,31 @@ def test_the_path_without_torch_warns_of_it_too():
     small = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
     list(translate_stream(lambda: small, lambda: loaded, [HANGUL, "a dog"], SHORT, reporter=said))
     assert [text.partition(" by half")[0] for text in said.warnings] == ["1 of 2 sources consists"]
+
+
+@pytest.mark.parametrize("is_small", [False, True])
+def test_a_shortlist_of_the_other_direction_is_warned_of(is_small):
+    """Its pieces of the source, of one vocabulary with those of the target, have no links."""
+    loaded, vocab = tiny_model(), tiny_model().source_tokenizer.vocab_size
+    always = np.arange(vocab, dtype=np.int32)
+    ids = sorted({piece for source in loaded.source_tokenizer.encode_batch(list(TEXTS)) for piece in source})
+    lines = list(TEXTS) * 2
+    for unlinked, is_warned in (([], False), (ids[: len(ids) // 10], False), (ids, True)):
+        table = np.full((vocab, 1), 5, np.int32)
+        table[unlinked] = NO_PIECE
+        shortlist, said = Shortlist(table, always, vocab), Listening()
+        if is_small:
+            tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
+            small = NumpyModel(numpy_of(loaded), *tokenizers, shortlist=shortlist)
+            list(translate_stream(lambda: small, lambda: loaded, lines, SHORT, reporter=said))  # noqa: B023
+        else:
+            list(translate_lines(loaded, lines, SHORT, reporter=said, shortlist=shortlist))
+        assert [text.partition(" of the sources' pieces have no link")[0] for text in said.warnings] == (
+            ["100 %"] if is_warned else []
+        )
+    few = Listening()
+    list(translate_lines(loaded, ["a dog"], SHORT, reporter=few, shortlist=shortlist))
+    assert few.warnings == []
 
 
 def test_a_line_of_letters_without_pieces_is_unknown_and_an_empty_one_is_not():

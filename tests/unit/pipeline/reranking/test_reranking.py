@@ -233,6 +233,24 @@ def test_a_line_that_is_no_list_is_named(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"translations": []}', "there is no `source`"),
+        ('{"source": "x"}', "there is no `translations`"),
+        ('{"source": "x", "translations": [{"text": "a", "score": 1.0, "features": {}}]}', "there is no `num_tokens`"),
+        ('{"source": "x", "translations": "text"}', "a source and one translation at least are wanted"),
+        ('{"source": "x", "translations": ["text"]}', "a translation is no JSON object"),
+        ("[]", "is damaged (not a JSON object)"),
+    ],
+)
+def test_what_is_missing_of_a_list_is_named(line: str, reason: str) -> None:
+    """Also in what `tfm rerank --jsonl` printed, which is no list of a model."""
+    with pytest.raises(DataError) as error:
+        list(read_lists([line], "n.jsonl"))
+    assert f"n.jsonl, line 1: is no list of translations ({reason}): give what" in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("line", "form"),
     [
         ("0 ||| ein Haus ||| LM0= -12.3 TM0= -3 ||| -4.2", "Moses' n-best lists"),

@@ -11,6 +11,7 @@ import pytest
 import sacrebleu
 
 import tfm
+from tests.recording_reporter import Listening
 from tests.tiny_model import publish_model
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.cluster import translation
@@ -197,6 +198,37 @@ def test_a_line_whose_reference_is_held_out_is_not_translated(make: Make, tmp_pa
     made = make("closest", decoding=SHORT | {"n_best": 2}, text=pairs, tests=[str(tmp_path / "test")])
     lost = [json.loads(line) for line in lines_of(made / "dropped.jsonl")]
     assert [each["line"] for each in lost if each["reason"] == "held out"] == [8]
+
+
+@pytest.mark.parametrize(
+    ("more", "reference_lines", "reason"),
+    [(b"", 3, "has 3 lines, but"), (b"a \xff cat\n", len(LINES) + 1, "UTF-8")],
+)
+def test_a_text_that_is_not_in_order_is_refused_before_any_line_is_translated(
+    more: bytes, reference_lines: int, reason: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "synthesize_pairs", lambda *_: pytest.fail("translated"))
+    with open(tmp_path / "text", "ab") as text:
+        text.write(more)
+    (tmp_path / "references").write_text("one\n" * reference_lines, "utf-8")
+    pairs = {"source": str(tmp_path / "references"), "target": str(tmp_path / "text")}
+    with pytest.raises(DataError, match=reason):
+        make("made", decoding=SHORT | {"n_best": 2}, text=pairs)
+
+
+def test_what_readers_remark_of_the_text_is_shown(models: dict[str, Path], tmp_path: Path) -> None:
+    """As by `tfm clean`: a table that is read as texts would be translated with its other columns."""
+    (tmp_path / "text").write_text("".join(f"{number}\t{line}\n" for number, line in enumerate(LINES * 2)), "utf-8")
+    config = SynthesisConfig.model_validate(
+        {"text": {"source": None, "target": str(tmp_path / "text")}, "decoding": SHORT}
+    )
+    reporter = Listening()
+    stage.synthesize(
+        config, models["one"], tmp_path / "out", command=["tfm"], reporter=reporter, device="cpu", workers=0
+    )
+    remarks = [line for line in reporter.lines if "/text: " in line]
+    assert len(remarks) == 1
+    assert "tab" in remarks[0]
 
 
 def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
