@@ -22,7 +22,7 @@ from tfm.data.corpora.paths.split_names import (
     split_name_family,
     training_name_rank,
 )
-from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
+from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, file_pairs_hint, find_text_files
 from tfm.data.corpora.paths.unread_files import tagged_test_sets, transcripts_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
@@ -140,8 +140,10 @@ def _cut_missing_splits(
         share = HashRange(low, high, seed)
         if not is_running_text:
             return share
-        outside = low == 0.0
-        return PositionRange(*((high - back, 1.0 - back) if outside else (low - back, high - back)), outside, share)
+        is_complement = low == 0.0
+        return PositionRange(
+            *((high - back, 1.0 - back) if is_complement else (low - back, high - back)), is_complement, share
+        )
 
     return Splits(
         train=tuple(Portion((corpus,), make_part(0.0, valid_low)) for corpus in train),
@@ -203,7 +205,7 @@ def _find_corpora_at_path(
         expectation = (
             f"a split {TRAIN_NAME!r}" + _hub_splits_hint(config.path, hub_splits)
             if hub_splits or not os.path.isdir(folder)  # a set of the hub may have no split
-            else _train_file_names(config) + found_files_hint(folder, files, config.source, config.target)
+            else _train_file_names(config) + file_pairs_hint(folder, files, config.source, config.target)
         )
         raise DataError(f"there is no training data: expected {expectation}", file=config.path)
     uses = classify_splits(corpora)
@@ -253,7 +255,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             return ()
         if isinstance(error, ConfigurationError):
             raise
-        hint = found_files_hint(Path(config.path), files, config.source, config.target)
+        hint = file_pairs_hint(Path(config.path), files, config.source, config.target)
         hint = hint or class_folders_hint(Path(config.path)) or transcripts_hint(Path(config.path))
         hint = hint or _training_file_hint(config)
         raise DataError(
