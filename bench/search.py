@@ -180,8 +180,11 @@ def regret_table(regrets_by_problem: RegretsByMethod) -> tuple[list[str], list[l
             last, baseline = [each[-1] for each in curves], [each[-1] for each in methods["random"]]
             middle = quartiles(last)
             pairs = list(zip(last, baseline, strict=False))
-            below, above = sum(one < other for one, other in pairs), sum(one > other for one, other in pairs)
-            wins = "–" if method == "random" else f"{below} : {above}"
+            num_better, num_worse = (
+                sum(regret < random_regret for regret, random_regret in pairs),
+                sum(regret > random_regret for regret, random_regret in pairs),
+            )
+            wins = "–" if method == "random" else f"{num_better} : {num_worse}"
             figures = [f"{each:.4f}" for each in (middle.median, middle.lower, middle.upper)]
             rows.append([problem, method, *figures, len(last), wins])
     return ["problem", "method", "median", "lower quartile", "upper quartile", "seeds", "better : worse"], rows

@@ -156,12 +156,12 @@ def _are_all_quotes_escaped(path: Path, delimiter: str) -> bool:
 
 def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    size = above = 0
+    size = lines_skipped = 0
 
     def quoted_lines() -> Iterator[str]:
-        nonlocal size, above
+        nonlocal size, lines_skipped
         for count, (number, line) in enumerate(table_lines(path, [delimiter]), 1):
-            size, above = size + len(line) + 1, number - count
+            size, lines_skipped = size + len(line) + 1, number - count
             if size > MAX_LINE_BYTES:  # quotation marks may join lines without end
                 problem = f"its row is longer than {MAX_LINE_BYTES:,} characters; is a quotation mark missing?"
                 raise DataError(problem, file=path, line=number)
@@ -177,9 +177,9 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
             size = 0
             if table.line_num == 1 and SEPARATOR_LINE.fullmatch(delimiter.join(row)):
                 continue
-            yield table.line_num + above, [cell.replace(CR_PLACEHOLDER, "\r") for cell in row]
+            yield table.line_num + lines_skipped, [cell.replace(CR_PLACEHOLDER, "\r") for cell in row]
     except csv.Error as error:
-        raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num + above) from None
+        raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num + lines_skipped) from None
 
 
 def drop_blank_rows(

@@ -174,9 +174,9 @@ def _hash_text(text: str, seed: int, num_bytes: int, purpose: bytes) -> int:
 
 
 def _select_part_keeping_blank_lines(pairs: Iterable[TextPair], part: HashRange | Fold) -> Iterator[TextPair]:
-    inside = part.contains("")
+    is_selected = part.contains("")
     for pair in pairs:
         if pair[1] and not pair[1].isspace():
-            inside = part.contains(pair[1])
-        if inside:
+            is_selected = part.contains(pair[1])
+        if is_selected:
             yield pair

@@ -225,8 +225,10 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
             text = f"files of the same name in its folders {format_names(split.merged_folders)} are read as one set"
             add_remark(path, f"{text}; for one of them set path to it, as {Path(path) / split.merged_folders[0]}")
         if split.other_configurations:
-            others = format_names(split.other_configurations)
-            add_remark(path, f"its default configuration is read; {path}:NAME is one of the others ({others})")
+            configuration_names = format_names(split.other_configurations)
+            add_remark(
+                path, f"its default configuration is read; {path}:NAME is one of the others ({configuration_names})"
+            )
         if split.separator:
             read_file = partial(read_csv, separator=split.separator)
         elif split.class_names and split.kind in FORMATS_WITH_INTEGER_LABELS:

@@ -85,8 +85,8 @@ def parse_columns(value: object) -> object:
 def parse_source(value: object) -> object:
     """The same of the value of `source`, which may be a column or a list of columns."""
     columns = parse_columns(value)
-    several = columns if isinstance(columns, tuple) else (columns,)
-    if columns is not None and not all(isinstance(each, str) for each in several):
+    column_tuple = columns if isinstance(columns, tuple) else (columns,)
+    if columns is not None and not all(isinstance(each, str) for each in column_tuple):
         raise ValueError(f"`source` is a column, or a list of columns, by name or number, and not {value!r:.60}")
     return columns
 

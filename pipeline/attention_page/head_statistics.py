@@ -149,11 +149,11 @@ def tags_of_keys(axes: AttentionAxes, tags: Sequence[str]) -> list[str] | None:
     """The tag of each key, given those of the source's pieces; None if no key is of the source."""
 
     def tag_of_key(key: AttendedToken) -> str:
-        if key.place is not None:
-            return tags[key.place]
+        if key.source_index is not None:
+            return tags[key.source_index]
         return key.text if key.text in (BOS, EOS) else TARGET_TAG
 
-    return [tag_of_key(key) for key in axes.keys] if any(key.place is not None for key in axes.keys) else None
+    return [tag_of_key(key) for key in axes.keys] if any(key.source_index is not None for key in axes.keys) else None
 
 
 class HeadStatisticSums:

@@ -98,8 +98,10 @@ def view_title(trace: AttentionTrace, view: AttentionView) -> str:
         num_heads = sum(len(each.weights) for each in layers)
         heads, stack = format_count(num_heads, "head"), format_count(len(layers), "layer")
         return f"{ATTENTION_KIND_TITLES[view.kind]}, mean of {heads} of {stack}"
-    which = f"mean of {format_count(len(layers[0].weights), 'head')}" if view.head is None else f"head {view.head}"
-    return f"{ATTENTION_KIND_TITLES[view.kind]}, layer {view.layer}, {which}"
+    heads_label = (
+        f"mean of {format_count(len(layers[0].weights), 'head')}" if view.head is None else f"head {view.head}"
+    )
+    return f"{ATTENTION_KIND_TITLES[view.kind]}, layer {view.layer}, {heads_label}"
 
 
 def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:

@@ -64,8 +64,12 @@ class Comparison:
 
     def config_differences(self, row: ComparisonRow) -> dict[str, object]:
         """The config of a row where it differs from the baseline; for several seeds without the seed."""
-        several = len(row.runs) > 1 or len(self.baseline.runs) > 1
-        return {key: value for key, value in self.differs[row.runs[0].name].items() if key != "seed" or not several}
+        has_several_seeds = len(row.runs) > 1 or len(self.baseline.runs) > 1
+        return {
+            key: value
+            for key, value in self.differs[row.runs[0].name].items()
+            if key != "seed" or not has_several_seeds
+        }
 
     @property
     def notes(self) -> list[str]:

@@ -128,7 +128,7 @@ def _parse_rating(campaign: Campaign, content: object, label: str, text: str) ->
     check_names(fields, scales, f"{label}: scale")
     is_whole = campaign.kind == "likert"
     scores = {
-        name: _check_number(fields[name], f"{label}: {name}", *ends, whole=is_whole) for name, ends in scales.items()
+        name: _check_number(fields[name], f"{label}: {name}", *ends, is_whole=is_whole) for name, ends in scales.items()
     }
     if not isinstance(spans, list):
         raise ValueError(f"{label}: spans: {quote_value(spans)} is no list")
@@ -140,8 +140,8 @@ def _parse_rating(campaign: Campaign, content: object, label: str, text: str) ->
 def _parse_span(content: object, label: str, length: int) -> ErrorSpan:
     fields = _check_json_object(content, f"{label}: span")
     check_names(fields, ("start", "end", "severity"), f"{label}: key of a span")
-    start = int(_check_number(fields["start"], f"{label}: start", 0, length, whole=True))
-    end = int(_check_number(fields["end"], f"{label}: end", 0, length, whole=True))
+    start = int(_check_number(fields["start"], f"{label}: start", 0, length, is_whole=True))
+    end = int(_check_number(fields["end"], f"{label}: end", 0, length, is_whole=True))
     if not (start < end or start == end == length):
         raise ValueError(f"{label}: a span ends at {end}, which is not after its start {start}")
     severity = next((each for each in SEVERITIES if each == fields["severity"]), None)
@@ -186,10 +186,10 @@ def check_names(values: Mapping[str, object], expected: Mapping[str, object] | S
             raise ValueError(f"{description} {quote_value(name)} is not one of {', '.join(expected)}")
 
 
-def _check_number(value: object, description: str, low: float, high: float, *, whole: bool = False) -> float:
+def _check_number(value: object, description: str, low: float, high: float, *, is_whole: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         text = f"{value:g}" if isinstance(value, float) else quote_value(value)  # 6, as it was written, not 6.0
         raise ValueError(f"{description}: {text} is no number from {low:,} to {high:,}")
-    if whole and value != int(value):
+    if is_whole and value != int(value):
         raise ValueError(f"{description}: {quote_value(value)} is no whole number")
     return float(value)

@@ -71,9 +71,11 @@ class InputWarnings:
 
 
 SCORING_RULES: Mapping[str, Callable[[ScoredItem], Sequence[float]]] = {
-    "sum": lambda of: of.log_probs,
-    "mean": lambda of: [log_prob / pieces for log_prob, pieces in zip(of.log_probs, of.pieces, strict=True)],
-    "difference": lambda of: [here - alone for here, alone in zip(of.log_probs, of.log_probs_alone or (), strict=True)],
+    "sum": lambda item: item.log_probs,
+    "mean": lambda item: [log_prob / pieces for log_prob, pieces in zip(item.log_probs, item.pieces, strict=True)],
+    "difference": lambda item: [
+        here - alone for here, alone in zip(item.log_probs, item.log_probs_alone or (), strict=True)
+    ],
 }
 
 

@@ -16,10 +16,10 @@ MAX_UNKNOWN_RATE = 0.01
 
 @dataclass(frozen=True)
 class CharacterCounts:
-    """Code points of texts as they were read, and of what the tokenizer keeps of them.
+    """Code points of texts, as read and as normalized by the tokenizer.
 
-    A tokenizer drops white space, which the model then need not say, or takes characters apart, which makes them more.
-    The smaller number is divided by, so that neither makes a model look better.
+    A tokenizer may drop white space, which a model then does not predict, or decompose characters, which adds code
+    points. The smaller number is the divisor, so that neither improves the score of a model.
     """
 
     read: int
@@ -34,11 +34,11 @@ class CharacterCounts:
             tokenizer: normalizes them.
             newlines: whether a line break after each text counts as one.
         """
-        read = kept = 0
+        num_read = num_kept = 0
         for text in texts:
-            read += len(text) + newlines
-            kept += len(tokenizer.normalize(text)) + newlines
-        return cls(read, kept)
+            num_read += len(text) + newlines
+            num_kept += len(tokenizer.normalize(text)) + newlines
+        return cls(num_read, num_kept)
 
     @property
     def num_characters(self) -> int:

@@ -222,8 +222,8 @@ def _write_tokenizers(
     reporter: Reporter,
 ) -> None:
     """Write the files, keep the figures, print the tables."""
-    every = list(tokenizers.values())
-    save_pair(every[0], every[-1], draft.folder)
+    tokenizer_list = list(tokenizers.values())
+    save_pair(tokenizer_list[0], tokenizer_list[-1], draft.folder)
     draft.figures["held_out"] = held_out_description
     for side, tokenizer in tokenizers.items():
         draft.figures[side] = tokenizer_statistics(tokenizer, measures[side])

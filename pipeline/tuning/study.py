@@ -134,17 +134,17 @@ class Trials:
         running_configurations = [
             each.user_attrs[CONFIGURATION_ATTR] for each in visible_trials if CONFIGURATION_ATTR in each.user_attrs
         ]
-        abandoned = next(
+        abandoned_trial = next(
             (each for each in candidates if each.user_attrs.get(CONFIGURATION_ATTR) not in running_configurations), None
         )
         room = math.inf if self.config.trials is None else self.config.trials
         room -= sum(each.state.is_finished() for each in trials) + len(other_trials)
-        if abandoned is None or room <= 0 or not self._is_claimable(abandoned.number, stack):
+        if abandoned_trial is None or room <= 0 or not self._is_claimable(abandoned_trial.number, stack):
             return None
-        self._reset_samplers(abandoned.number)
-        trial = Trial(self.study, abandoned._trial_id)
-        self._replay_draws(trial, abandoned)
-        return ClaimedTrial(trial, self.trial_folder(abandoned.number), dict(abandoned.user_attrs))
+        self._reset_samplers(abandoned_trial.number)
+        trial = Trial(self.study, abandoned_trial._trial_id)
+        self._replay_draws(trial, abandoned_trial)
+        return ClaimedTrial(trial, self.trial_folder(abandoned_trial.number), dict(abandoned_trial.user_attrs))
 
     def _is_claimable(self, number: int, stack: ExitStack) -> bool:
         """Return whether this worker could take a trial, whose lock it now has until `stack` ends."""
@@ -179,14 +179,14 @@ class Trials:
         self.study.sampler = make_sampler(self.config, number)
         self.study.pruner = PRUNERS[self.config.pruning]()
 
-    def _replay_draws(self, trial: Trial, abandoned: FrozenTrial) -> None:
+    def _replay_draws(self, trial: Trial, abandoned_trial: FrozenTrial) -> None:
         """Bring the sampler's generator to the place at which a worker died between two keys of a trial."""
-        if CONFIGURATION_ATTR in abandoned.user_attrs:
+        if CONFIGURATION_ATTR in abandoned_trial.user_attrs:
             return
         for parameter in self.parameters:
-            distribution = abandoned.distributions.get(parameter.key)
+            distribution = abandoned_trial.distributions.get(parameter.key)
             if distribution is not None and not distribution.single() and parameter.key not in trial.relative_params:
-                self.study.sampler.sample_independent(self.study, abandoned, parameter.key, distribution)
+                self.study.sampler.sample_independent(self.study, abandoned_trial, parameter.key, distribution)
 
     def _claim_new_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:

@@ -66,7 +66,9 @@ def _have_properties(lines: Sequence[str]) -> bool:
 def _are_properties(messages: Sequence[str]) -> bool:
     """Whether each line has a name of its own and, behind =, a value, most of which have letters."""
     matches = [PROPERTY_PATTERN.fullmatch(line) for line in messages]
-    found = [match for match in matches if match is not None]
-    if len(found) < max(MIN_MESSAGES_JUDGED, len(messages)) or len({match[1] for match in found}) < len(found):
+    properties = [match for match in matches if match is not None]
+    if len(properties) < max(MIN_MESSAGES_JUDGED, len(messages)) or len({match[1] for match in properties}) < len(
+        properties
+    ):
         return False
-    return 2 * sum(any(map(str.isalpha, match[2])) for match in found) > len(found)
+    return 2 * sum(any(map(str.isalpha, match[2])) for match in properties) > len(properties)

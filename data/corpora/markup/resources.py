@@ -85,8 +85,8 @@ def resource_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     head = "\n".join(lines)
-    found = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
-    return found or _tree_problem(lines) or _yaml_problem(lines)
+    problem = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
+    return problem or _tree_problem(lines) or _yaml_problem(lines)
 
 
 def _tree_problem(lines: Sequence[str]) -> str | None:
@@ -113,13 +113,13 @@ def _yaml_problem(lines: Sequence[str]) -> str | None:
     items = [YAML_ITEM.fullmatch(line) for line in filled]
     if not all(key or item or line.startswith("  ") for key, item, line in zip(keys, items, filled, strict=True)):
         return None
-    for (key, _), (below, item) in pairwise(zip(keys, items, strict=True)):
-        if key is None or (below or item) is None:
+    for (key, _), (next_key, item) in pairwise(zip(keys, items, strict=True)):
+        if key is None or (next_key or item) is None:
             continue
         depth = len(key["indent"]) + len(key["items"])
         is_parent = key["value"] is None and key["key"].islower() and " " not in key["key"]
-        indent = len((below or item)["indent"])  # type: ignore[index]
-        if (is_parent and (indent > depth or item)) or (key["items"] and below and indent == depth):
+        indent = len((next_key or item)["indent"])  # type: ignore[index]
+        if (is_parent and (indent > depth or item)) or (key["items"] and next_key and indent == depth):
             return _yaml_reason(keys[0], keys[1])
     return None
 

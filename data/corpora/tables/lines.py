@@ -109,14 +109,14 @@ def find_long_delimiter(path: Path) -> str | None:
     return None
 
 
-def row_width(first: Sequence[str], others: Sequence[Sequence[str]]) -> int:
+def row_width(header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     """The number of cells of the rows below a first one: as many, or one more that the header does not name.
 
     So are names of rows, as R writes them before the others, and what is behind a delimiter at the end of each row.
     """
-    if others and (has_row_names(first, others) or has_empty_ends(first, others)):
-        return len(first) + 1
-    return len(first)
+    if rows and (has_row_names(header, rows) or has_empty_ends(header, rows)):
+        return len(header) + 1
+    return len(header)
 
 
 def has_row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

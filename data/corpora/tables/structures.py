@@ -108,13 +108,13 @@ def _array_problem(values: Sequence[object], *, is_line: bool) -> str:
         values: what is in it.
         is_line: whether each line of the file has one; else they are in an array around them.
     """
-    each = "" if is_line else ".[] | "
+    prefix = "" if is_line else ".[] | "
     if (problem := next(filter(None, map(spans_problem, values)), None)) is not None:
         return problem
     if len(values) == 2 and isinstance(values[1], dict) and "cats" in values[1]:
-        rows = f"jq -c '{each}{{text: .[0], label: (.[1].cats | to_entries | max_by(.value) | .key)}}' FILE"
+        rows = f"jq -c '{prefix}{{text: .[0], label: (.[1].cats | to_entries | max_by(.value) | .key)}}' FILE"
         return f"holds texts with scores of categories, as spaCy: write texts and labels, as by {rows}"
-    rows = f"jq -c '{each}{{source: .[0], target: .[1]}}' FILE"
+    rows = f"jq -c '{prefix}{{source: .[0], target: .[1]}}' FILE"
     return f"is an array, and a row must be an object with a name for each value, as by {rows}"
 
 

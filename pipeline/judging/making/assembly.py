@@ -109,7 +109,8 @@ def _draw_judge_assignments(spec: CampaignSpec, num_systems: int) -> list[list[l
     if spec.judges_per_text is None:
         return [full_assignment(spec.kind, *size, draw) for _ in range(spec.num_judges)]
     return [
-        [one_round] for one_round in balanced_assignment(spec.kind, *size, spec.num_judges, spec.judges_per_text, draw)
+        [assignments]
+        for assignments in balanced_assignment(spec.kind, *size, spec.num_judges, spec.judges_per_text, draw)
     ]
 
 
@@ -177,7 +178,7 @@ def _make_judge_items(
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
     """
     order = rng.sample(range(spec.num_segments), spec.num_segments)
-    all_items = [texts.make_item(one_round[segment], rng) for one_round in rounds for segment in order]
+    all_items = [texts.make_item(assignments[segment], rng) for assignments in rounds for segment in order]
     firsts = [item for item in all_items if not _has_identical_texts(spec.kind, item)]
     repeats = min(round(spec.repeat_share * len(firsts)), len(firsts) // 2)
     checks = _make_attention_checks(spec, texts, round(spec.attention_check_share * len(firsts)), rng)

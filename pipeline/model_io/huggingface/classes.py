@@ -103,9 +103,9 @@ def require_settings(settings: JsonObject, **required: Any) -> None:
             raise ValueError(f"{key} = {settings[key]!r} is not supported, only {value!r}")
 
 
-def are_equal(one: Tensor, other: Tensor) -> bool:
+def are_equal(tensor: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same numbers; False if only their shapes are known."""
-    return not one.is_meta and torch.equal(one, other)
+    return not tensor.is_meta and torch.equal(tensor, other)
 
 
 def is_zero(tensor: Tensor) -> bool:

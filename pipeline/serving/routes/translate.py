@@ -156,12 +156,12 @@ async def _resolve_source_language(
     if detector is None:
         raise bad_request(f"source: {NO_DETECTOR_MESSAGE}")
     shares = await asyncio.to_thread(_detect_language, detector, texts, body.format == "html")
-    likely = [(code, share) for code, share in shares if code in sources]
-    if not likely and not any(character.isalpha() for text in texts for character in text):
-        likely = [(sources[0], 0.0)]  # numbers, or nothing: of any language
-    if not likely:
+    candidates = [(code, share) for code, share in shares if code in sources]
+    if not candidates and not any(character.isalpha() for text in texts for character in text):
+        candidates = [(sources[0], 0.0)]  # numbers, or nothing: of any language
+    if not candidates:
         raise bad_request(f"source: the text tells none of {', '.join(sources)}: name its language")
-    code, share = likely[0]
+    code, share = candidates[0]
     return code, {"language": code, "confidence": round(100 * share, 1)}
 
 

@@ -93,5 +93,5 @@ def _term_key(term: str) -> tuple[bool, str]:
 def _term_pattern(terms: Mapping[str, str]) -> "regex.Pattern[str]":
     """The pattern of all terms, which prefers the longest."""
     longest_first = sorted(terms, key=lambda term: (-len(term), term))
-    either = "|".join(map(regex.escape, longest_first)) or r"(?!)"
-    return regex.compile(rf"\b(?:{either})\b", regex.V0 | regex.WORD)
+    alternatives = "|".join(map(regex.escape, longest_first)) or r"(?!)"
+    return regex.compile(rf"\b(?:{alternatives})\b", regex.V0 | regex.WORD)

@@ -55,10 +55,10 @@ class TextSegments:
         """Return where each sentence stands in the text, and its translation in what `join` returns."""
         segment_borders, start, target_start = [], len(self.separators[0]), len(self.separators[0])
         rows = zip(self.sentences, self.separators[1:], self._translations_with_separators(translations), strict=True)
-        for sentence, between, (text, separator) in rows:
+        for sentence, source_separator, (text, target_separator) in rows:
             end, target_end = start + len(sentence), target_start + len(text)
             segment_borders.append(SegmentBorders(start, end, target_start, target_end))
-            start, target_start = end + len(between), target_end + len(separator)
+            start, target_start = end + len(source_separator), target_end + len(target_separator)
         return segment_borders
 
     def _translations_with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
