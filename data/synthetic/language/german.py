@@ -96,11 +96,11 @@ def parse_verb_forms(row: str) -> tuple[str, str, tuple[str, str, str], tuple[st
     The entry is "kaufen" for a weak verb, else infinitive, er-form, past and participle: "sehen sieht sah
     gesehen". A separable prefix is marked: "an|rufen ruft rief gerufen".
     """
-    first, *others = row.split()
+    first, *other_forms = row.split()
     prefix, _, infinitive = first.rpartition("|")
     stem = infinitive.removesuffix("en")
-    if others:
-        third, past, participle = others
+    if other_forms:
+        third, past, participle = other_forms
     else:
         link = "e" if stem.endswith(("t", "d")) else ""
         third, past, participle = f"{stem}{link}t", f"{stem}{link}te", f"ge{stem}{link}t"

@@ -84,7 +84,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A sentence: one clause, or one that another one says or is the reason of.
+    """A sentence: one clause, or two, of which the second is reported by the first or is its reason.
 
     Args:
         form: of the sentence.
