@@ -89,7 +89,7 @@ def run(
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(text.encode())
         stdin.seek(0)
-        began = time.perf_counter()
+        start = time.perf_counter()
         child = subprocess.Popen(command, stdin=stdin, stdout=out, stderr=err, cwd=folder, env=environment)
         on_start(child.pid)
         try:
@@ -98,7 +98,7 @@ def run(
             child.kill()
             child.wait()
             raise
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)

@@ -72,9 +72,9 @@ def epoch_pause(dataset: Path, model: Any, training: Any) -> float:
     task = make_task(TaskContext(training, model, *load_tokenizer_pair(data.tokenizer_folder), data.batch_tokens))
     epochs = task.epochs(data.train, data.batch_tokens, 1)
     task.batch(data.train, epochs(0)[0])
-    began = time.perf_counter()
+    start = time.perf_counter()
     task.batch(data.train, epochs(1)[0])
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

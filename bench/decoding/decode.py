@@ -135,12 +135,12 @@ def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
 def make_contestant(
     name: str, request: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
 ) -> "Contestant":
-    """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
+    """Make a contestant that decodes and stores the ids of its last round in `outputs`; venv: its own, if not ours."""
     from bench.compare import Contestant
     from bench.processes import run, run_module
     from bench.training.workload import venv_python
 
-    def once() -> "Figures":
+    def decode_file() -> "Figures":
         program, *options = name.split()
         if venv is None:
             engine_options = {
@@ -159,7 +159,7 @@ def make_contestant(
         tokens = sum(len(ids) + 1 for ids in answer["found"] if ids)
         return {"rate": tokens / sum(answer["seconds"]), "tokens": tokens, "peak": process.peak}
 
-    return Contestant(name, once)
+    return Contestant(name, decode_file)
 
 
 def score_outputs(

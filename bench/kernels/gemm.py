@@ -65,10 +65,10 @@ def best_seconds(product: Product, budget: float) -> float:
     end = time.perf_counter() + budget
     while len(durations) < 10 or time.perf_counter() < end:
         _synchronize()
-        began = time.perf_counter()
+        start = time.perf_counter()
         product()
         _synchronize()
-        durations.append(time.perf_counter() - began)
+        durations.append(time.perf_counter() - start)
     return statistics.median(sorted(durations)[: max(len(durations) // 10, 3)])
 
 

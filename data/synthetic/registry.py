@@ -32,7 +32,7 @@ PUBLISHED_HASHES = {
     "e5d40393bfc1406c": "3e5bbdcb9b1b08b82b86f46fa835167a46cba56e071a7d1c9de193068581c80d",
     "ee96a9889a7ae6e2": "c2f97d03e0c1e5a604366a6625eb4cbd2f3fcb8d057908418aec78e2db2fe311",
 }
-"""The hash that artifacts store for a corpus, by the first 16 digits of the hash of its code, which renaming changes."""
+"""The hash that artifacts store for a corpus, by the first 16 digits of its code's hash, which renaming changes."""
 
 
 def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:

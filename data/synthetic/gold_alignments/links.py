@@ -96,7 +96,7 @@ def _link_by_dictionary(pair: PairLinks, words: Dictionary, excluded: Collection
     Args:
         pair: the words, and the links so far.
         words: the dictionary.
-        excluded: English places that are not linked.
+        excluded: English positions that are not linked.
     """
     targets = pair.unlinked_german_positions()
     edges = {
