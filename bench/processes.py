@@ -50,7 +50,7 @@ class FinishedProcess:
 class AnonymousMemory(threading.Thread):
     """The largest anonymous resident memory of a process, looked at fifty times a second: no mapped file counts.
 
-    It is 0 where there is no /proc.
+    It is 0 if there is no /proc.
     """
 
     def __init__(self, process: int | str = "self") -> None:

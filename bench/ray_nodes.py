@@ -37,7 +37,7 @@ def start_nodes(number: int) -> Iterator[str]:
 class WorkerMemory(threading.Thread):
     """The largest anonymous resident memory of a process that computes chunks, looked at until it is stopped.
 
-    It is 0 where there is no /proc.
+    It is 0 if there is no /proc.
     """
 
     def __init__(self) -> None:

@@ -93,7 +93,7 @@ class LoraConfig(BaseModel):
 
     @property
     def scale(self) -> float:
-        """alpha, or the rank where it is not given."""
+        """alpha, or the rank if it is not given."""
         return float(self.rank) if self.alpha is None else self.alpha
 
 

@@ -165,7 +165,7 @@ def make_contestant(
 def score_outputs(
     model: Path, outputs: dict[str, list[list[int]]], references: Sequence[str] | None
 ) -> dict[str, dict[str, object]]:
-    """Columns of BLEU, and of what it is more than the first one's; none without references."""
+    """Columns of BLEU and of its difference from the first one's; none without references."""
     if references is None:
         return {}
     from tfm.data.artifact_tokenizers import load_tokenizer_pair

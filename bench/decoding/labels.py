@@ -87,7 +87,7 @@ def make_contestant(name: str, model: Path, request: dict[str, Any], outputs: di
 
 
 def compare_labels(outputs: dict[str, list[str]]) -> dict[str, dict[str, object]]:
-    """A column with the share of texts that have the first contestant's labels; none where there is no peer."""
+    """A column with the share of texts that have the first contestant's labels; none if there is no peer."""
     first, *rest = outputs
     if not rest:
         return {}

@@ -79,7 +79,7 @@ def _synchronize() -> None:
 
 
 def gigaflops(kind: str, shape: tuple[int, int, int], budget: float) -> float | None:
-    """GFLOP/s of one kind of product; None where this build of torch has none such."""
+    """GFLOP/s of one kind of product; None if this build of torch has none such."""
     rows, inner, outer = shape
     if missing_reason(kind) is not None:
         return None
@@ -89,7 +89,9 @@ def gigaflops(kind: str, shape: tuple[int, int, int], budget: float) -> float | 
 
 @cache
 def missing_reason(kind: str) -> str | None:
-    """Why this build of torch has no such product, if so. A small one is asked for, that no other error is hidden."""
+    """Why this build of torch lacks a product; None if it has it. A small one is tried, so that no other error is
+    hidden.
+    """
     try:
         with torch.inference_mode():
             PRODUCTS[kind](16, 16, 16)()

@@ -87,7 +87,7 @@ def learn_tfm(dataset: Path, recipe: "Recipe", out: Path) -> list[CurvePoint]:
 def read_points(lines: Iterable[Mapping[str, Any]]) -> list[CurvePoint]:
     """The validations in a metrics.jsonl, each with the seconds that its training had taken before it.
 
-    Raises Failed where they have no BLEU.
+    Raises Failed if they have no BLEU.
     """
     from bench.processes import ProcessFailed
 

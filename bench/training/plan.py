@@ -1,4 +1,4 @@
-"""`python -m bench plan`: what `tfm plan` says that a training takes, beside what it then takes."""
+"""`python -m bench plan`: the costs of a training that `tfm plan` predicts, and its real costs."""
 
 import json as jsons
 from collections.abc import Sequence

@@ -124,7 +124,7 @@ def align(
 def _read_pairs(
     source: Path, target: Path | None, gold: Path | None, *, as_json: bool
 ) -> "tuple[Iterator[SentencePair], Sequence[GoldLinks] | None]":
-    """The pairs that are asked for, and their gold alignments where they are known."""
+    """The pairs that are asked for, and their gold alignments if they are known."""
     from tfm.pipeline.scoring.alignment.gold import (
         is_built_in,
         is_dataset,

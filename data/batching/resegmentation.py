@@ -1,4 +1,4 @@
-"""Batches whose texts are segmented anew at each update (`tokenizer.sampled`), within the limits of the plain ones.
+"""Batches with texts that are segmented again at each update (`tokenizer.sampled`), within the limits of plain batches.
 
 Plain lengths decide the rows of a batch. A text that gets longer than a model may read keeps its plain pieces, and a
 batch that gets larger than the budget is read in parts.

@@ -244,7 +244,7 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
 def _read_columns(
     read_columns: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool
 ) -> PairIterator:
-    """The pairs of a format whose reader gives the columns it is asked for."""
+    """The pairs of a format with a reader that returns requested columns."""
     for path in corpus_files(corpus, online=online):
         check_lines(open_lines(path), path, (line_end_problem,))
         for row in read_columns(path, [*corpus.source_columns, corpus.target]):

@@ -48,7 +48,7 @@ class Splits:
 
 
 def resolve_splits(config: DataConfig) -> Splits:
-    """The splits a recipe means: what it names, what it finds at `path`, and random portions for what is missing.
+    """The splits of a recipe: those that it names, those at `path`, and random portions for the missing ones.
 
     With `config.fold` the training data of these are cut into folds, and the fold is what is validated on.
     Raises DataError if there is no training data or a test set's name cannot be a folder's.
@@ -237,7 +237,7 @@ def _only_training_pair_name(config: DataConfig, files: Collection[str]) -> str 
 
 
 def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
-    """The splits of a Hugging Face dataset; none if there is none, and one pair of files."""
+    """The splits of a Hugging Face dataset; none if the folder is no dataset and has one pair of training files."""
     assert config.path is not None
     try:
         splits = huggingface.open_splits(config.path, online=config.online)

@@ -32,14 +32,13 @@ def has_built_in_languages(corpus: Any) -> bool:
 
 
 def language_columns_problem(corpus: Any) -> str | None:
-    """The problem of the columns of the built-in corpus `languages`; None if there is none, or of another corpus."""
+    """The problem of the columns of the built-in corpus `languages`; None if they are right, or for another corpus."""
     if not has_built_in_languages(corpus):
         return None
     for name, side in (("source", corpus.source), ("target", corpus.target)):
         if side is not None and side not in BUILT_IN_LANGUAGES:
             names = ", ".join(BUILT_IN_LANGUAGES)
             return f'`{name}` of the built-in corpus "languages" is one of {names}, not "{side}"'
-    return None
     return None
 
 

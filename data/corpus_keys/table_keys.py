@@ -21,7 +21,7 @@ FORMATS_BY_KEY = {
 }
 """The formats that each key is for."""
 DELIMITER_PATTERN = re.compile(r'[^\r\n"\\ ]|[^\r\n"\\]*[^\s"\\][^\s"\\][^\r\n"\\]*')
-"""One character, or several: a comma with a space is none of these, as quotation marks may stand behind it."""
+"""One or several characters; not a comma with a space, since quotation marks may follow it."""
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "parquet", "huggingface")
 """The formats whose rows have a cell for each column, so that several can be the source."""
 UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (
@@ -104,7 +104,7 @@ def split_columns(source: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def several_columns_problem(source: str | tuple[str, ...] | None, target: str) -> str | None:
-    """The problem of a list of columns as `source`; None if there is none, or it is no list."""
+    """The problem of a list of columns as `source`; None if it is right or not a list."""
     if not isinstance(source, tuple):
         return None
     if not source:

@@ -1,4 +1,4 @@
-"""A tokenizer's file: which one a folder has, and which form it is in, told from its content."""
+"""A tokenizer's file: which file of a folder it is and which form it has, by its content."""
 
 import os
 from pathlib import Path
@@ -36,7 +36,7 @@ TOKENIZER_FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", 
 
 
 def find_tokenizer_source(config: TokenizerConfig) -> TokenizerSource:
-    """The tokenizer that `config.file` names. Raises DataError if there is none, or none that is known."""
+    """Find the tokenizer that `config.file` names. Raises DataError if there is none or its form is unknown."""
     assert config.file is not None
     path = Path(config.file)
     folder, name = _locate_file(path)

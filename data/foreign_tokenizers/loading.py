@@ -43,7 +43,7 @@ class ForeignTokenizer:
 
 
 def load_foreign_tokenizer(config: TokenizerConfig) -> ForeignTokenizer:
-    """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
+    """The tokenizer of `config.file`. Raises DataError with the reason if it is none that tfm can use."""
     source = find_tokenizer_source(config)
     if source.is_code_point_tokenizer:
         if useless_keys := [key for key in FOREIGN_KEYS if getattr(config, key) is not None]:

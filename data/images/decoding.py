@@ -213,7 +213,7 @@ def _tiff_tag(file: ImageFile.ImageFile, tag: int) -> object:
 
 
 def _tiff_bits_per_sample(file: ImageFile.ImageFile) -> int:
-    """The bits of a value in a TIFF file, of which Pillow gives those of 12 bits as they are; 0 in other formats."""
+    """The bits of a value in a TIFF file, since Pillow does not scale values of 12 bits; 0 in other formats."""
     bits = _tiff_tag(file, BITS_TAG)
     return int(bits[0]) if isinstance(bits, tuple) and bits else 0
 

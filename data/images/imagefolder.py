@@ -88,7 +88,7 @@ def _check_link_stays_inside(folder: Path, name: str) -> None:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """The files in a folder and in those below it, but for what systems leave there (.DS_Store and the like)."""
+    """The files in a folder and its subfolders, without files of the operating system (.DS_Store and the like)."""
     for file in folder.rglob("*"):
         if _is_hidden(file.relative_to(folder)):
             continue
@@ -159,7 +159,7 @@ def _image_path(folder: Path, table: Path, row_number: int, name: str) -> Path:
 
 
 def _similar_name_advice(table: Path, name: str) -> str:
-    """The file whose name differs in case or Unicode form alone, which other systems take for the same, as words."""
+    """Name the file with a name that differs only in case or Unicode form, which other systems do not distinguish."""
     for file in table.parent.rglob("*"):
         similar_name = file.relative_to(table.parent).as_posix()
         if normalize("NFC", similar_name).casefold() == normalize("NFC", name).casefold():
@@ -198,7 +198,7 @@ def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -
 
 
 def _misnamed_table_advice(folder: Path, files: Sequence[Path]) -> str:
-    """Say what to do with a file that is called like a table and is none that is read; "" where there is none."""
+    """Advice on a file with the name of a table in a format that is not read; "" if there is none."""
     for file in files:
         name = format_names([file.relative_to(folder).as_posix()])
         if file.name.lower() in METADATA_FILES:

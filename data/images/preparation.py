@@ -30,7 +30,7 @@ class ImageTransform:
     statistics: ChannelStatistics
 
     def decode_pixels(self, file: Path) -> Pixels:
-        """The image in a file (height, width, channels). Raises DataError, which names it, where it is none."""
+        """The image in a file (height, width, channels). Raises DataError, which names it, if it is none."""
         return decode_image(file, str(file), self.shape).pixels
 
     def __call__(self, pixels: "Tensor") -> "Tensor":

@@ -29,7 +29,7 @@ from tfm.model.cpu_kernels.prefetch import prefetch
 SUBSAMPLING_STREAM, WINDOW_STREAM, NOISE_STREAM = 0, 1, 2
 """The kinds of draws."""
 MAX_DRAWS_PER_NOISE_WORD = 1 << 20
-"""Draws of one noise word: only where all words but one are hardly ever drawn do so many give that one."""
+"""The most draws of one noise word, which only a vocabulary with almost all weight on one word needs."""
 ROWS_PER_MULTIPLICATION = 3
 """Rows that are multiplied side by side."""
 CACHE_LINE_FLOATS = 16

@@ -66,7 +66,7 @@ def low_precision_linear(low_x: Tensor, low_weight: Tensor, bias: Tensor | None,
 
 
 def add_bias(y: Tensor, bias: Tensor | None) -> Tensor:
-    """Return y (N, out) with a bias (out,), where there is one, added in place."""
+    """Return y (N, out) plus a bias (out,), added in place; y itself without a bias."""
     return y if bias is None else y.add_(bias)
 
 

@@ -1,4 +1,4 @@
-"""LoRA: a product whose matrix stays, and beside it a trained one of low rank (Hu et al. 2022, eq. 3).
+"""LoRA: a frozen matrix plus a trained product of low rank (Hu et al. 2022, eq. 3).
 
     h = W x + alpha / r * B A x        W (out, in) stays; A (r, in) begins at random, B (out, r) at zero
 

@@ -59,7 +59,7 @@ class RecurrentMixing(nn.Module):
         self.cells = nn.ModuleList(cells)
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
-        """Compute the recurrent layer, in one direction where it has one cell, else in both.
+        """Compute the recurrent layer: in one direction with one cell, in both with two.
 
         Args:
             rows: (N, D).
@@ -144,7 +144,7 @@ class ConvolutionMixing(nn.Module):
 
     Args:
         dim: D.
-        offsets: of the rows that are read, ascending: -r to r, and to 0 where a row sees none after it.
+        offsets: of the rows that are read, ascending: -r to r, and to 0 if a row sees none after it.
         filters: C; None for D, and no product after them.
         compute_dtype: precision of the operands of matrix products in training.
     """

@@ -17,7 +17,7 @@ SIDES = get_args(Side)
 
 
 def to_text_list(texts: str | Iterable[str], argument_name: str) -> list[str]:
-    """Return the texts as a list; one given alone is a list of one.
+    """Return the texts as a list; a single text is a list of one.
 
     Args:
         texts: the texts, or one.

@@ -1,4 +1,4 @@
-"""Models that this process has read, for those that another process sends: it sends no weights, but where they are.
+"""Models that this process has read, for those that another process sends: it sends no weights, but if they are.
 
 A forked process has its parent's models. One that was started anew reads a model once, and keeps the last ones.
 """

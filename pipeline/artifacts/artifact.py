@@ -235,7 +235,7 @@ def _lock_and_make_draft_folder(plan: Plan) -> Iterator[tuple[Path, Path]]:
 
 
 def _check_file_system(plan: Plan, version: Path) -> None:
-    """Raise CannotWrite where a version could not be put in its place; then it is removed."""
+    """Raise CannotWrite if a version could not be put in its place; then it is removed."""
     try:
         if problem := file_system_problem(version):
             raise CannotWrite(f"{plan.folder}: {problem}")

@@ -10,7 +10,7 @@ from tfm.pipeline.errors import CannotWrite, DataError
 
 
 def check_is_own_folder(folder: Path, stage: str) -> None:
-    """Raise CannotWrite where the folder of an artifact is the current folder, which would be replaced.
+    """Raise CannotWrite if the folder of an artifact is the current folder, which would be replaced.
 
     Args:
         folder: as it was asked for.

@@ -1,4 +1,4 @@
-"""Statistics of heads over a corpus: where each one's attention goes, and how spread out it is.
+"""Statistics of heads over a corpus: the positions that each head attends to, and the entropy of its attention.
 
 Legend: H heads · T queries · S keys.
 """

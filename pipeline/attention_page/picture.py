@@ -55,7 +55,7 @@ class AttentionView:
 def choose_view(
     trace: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None
 ) -> AttentionView:
-    """Return the view that is asked for: without a kind the cross-attention, where there is one.
+    """Return the requested view; without a kind it is the cross-attention, if the model has one.
 
     Args:
         trace: the attention of the model.

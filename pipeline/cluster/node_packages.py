@@ -45,7 +45,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def check_same_packages(packages: Mapping[str, str]) -> None:
-    """Raise RecipeError where this node has other packages than the process that was started.
+    """Raise RecipeError if this node has other packages than the process that was started.
 
     Args:
         packages: `installed_packages` of that process.

@@ -21,7 +21,7 @@ started."""
 
 
 def num_threads() -> int:
-    """The number of threads of a process on a node: OMP_NUM_THREADS, as torchrun has it; 1 where it is not set.
+    """The number of threads of a process on a node: OMP_NUM_THREADS, as torchrun has it; 1 if it is not set.
 
     Raises:
         RecipeError: OMP_NUM_THREADS is no number.

@@ -115,7 +115,7 @@ class ClusterSession:
             yield pending.pop(next_number)[0], results.pop(next_number)
 
     def _wait_for_results(self, references: list[Any]) -> list[Any]:
-        """Return the references of results that have come. Raises Stopped where the cluster has lost all processors."""
+        """Return the references of results that have come. Raises Stopped if the cluster has lost all processors."""
         lost_at: float | None = None
         while True:
             ready_references: list[Any] = self.ray.wait(references, num_returns=1, timeout=NODE_POLL_SECONDS)[0]
@@ -129,7 +129,7 @@ class ClusterSession:
                 raise StoppedError("no node of the cluster has a processor any more; the same command goes on")
 
     def _check_resources(self, num_gpus: float) -> None:
-        """Raise RecipeError where no node could compute a chunk: Ray would wait for one without an end."""
+        """Raise RecipeError if no node could compute a chunk: Ray would wait for one without an end."""
         resources = self.ray.cluster_resources()
         if resources.get("CPU", 0) < 1:
             raise RecipeError("--cluster: no node has a processor: start one, as by `ray start --address HOST:PORT`")

@@ -1,4 +1,4 @@
-"""The input of a metric's test for each system: the statistics of its segments, where they are known."""
+"""The input of a metric's test for each system: the statistics of its segments, if they are known."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -25,7 +25,7 @@ SORTED_BY_TEST_MESSAGE = "sorted by {}: a test set used to choose a model gives 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs, or several seeds of one, beside each other.
+    """Runs, or seeds of runs, to compare.
 
     Args:
         rows: in the order in which they are shown.

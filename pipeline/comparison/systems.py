@@ -1,6 +1,6 @@
 """The output of a system on each test set, segment by segment, read from the folder of its run.
 
-Two systems can be compared only on the same texts: `text_mismatch` says where they differ.
+Two systems can be compared only on the same texts: `text_mismatch` names the difference.
 """
 
 import json

@@ -171,7 +171,7 @@ class _DecodeShard:
 
     @property
     def steps(self) -> Any:
-        """The model, held to the shortlist where there is one."""
+        """The model, held to the shortlist if there is one."""
         return self.stepper if self.shortlist is None else ShortlistStepper(self.stepper, self.shortlist)
 
     def load_source(self) -> tuple[Tensor, Layout]:

@@ -56,7 +56,7 @@ def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
 
 
 def truncate_context(pieces: Tensor, context: int) -> Tensor:
-    """Return the part of texts (B, T) that a model that reads `context` pieces at once is shown: where they are
+    """Return the part of texts (B, T) that a model that reads `context` pieces at once is shown: if they are
     longer, the begin token and their last context / 2 pieces, which leaves as much room for the continuation.
     """
     if pieces.shape[1] <= context:

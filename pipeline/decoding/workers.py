@@ -121,7 +121,7 @@ def search_all_shards(
 
 
 def _search_with_few_reports(search: ShardSearch[T], number: int, report: Callable[[int], None]) -> T:
-    """Search as `search` does; report the amounts of work that follow soon one after another as one."""
+    """Search as `search` does, but merge reports of work that follow each other quickly."""
     amount, last = 0, time.monotonic()
 
     def add(increment: int) -> None:

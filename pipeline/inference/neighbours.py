@@ -63,7 +63,7 @@ class WordVectors:
         return cls(rows, vectors)
 
     def __getitem__(self, word: str) -> Matrix:
-        """The vector of a word. Raises RecipeError, which names words like it, where it has none."""
+        """The vector of a word. Raises RecipeError, which names words like it, if it has none."""
         if word not in self.rows:
             raise RecipeError(self.unknown_word_message(word))
         vector: Matrix = self.vectors[self.rows[word]]

@@ -71,7 +71,7 @@ def _is_low_rating(rating: Rating) -> bool:
 
 
 def parse_answer(campaign: Campaign, judge: Judge, item_id: object, content: object, seconds: object = None) -> Answer:
-    """One answer in the form of the page's file. Raises ValueError, naming the item and the value, where it is wrong.
+    """One answer in the form of the page's file. Raises ValueError, naming the item and the value, if it is wrong.
 
     content: likert {"A": {"adequacy": 4, "fluency": 5}}; esa {"A": {"score": 70, "spans": [{"start", "end",
     "severity"}]}}; pairwise {"preferred": "A"}, or "tie"; best {"best": ["A", "C"]}.
@@ -177,7 +177,7 @@ def quote_value(value: object) -> str:
 
 
 def check_names(values: Mapping[str, object], expected: Mapping[str, object] | Sequence[str], description: str) -> None:
-    """Raise ValueError where `given` lacks one of the names, or has another."""
+    """Raise ValueError if the names of `given` are not exactly the expected ones."""
     for name in expected:
         if name not in values:
             raise ValueError(f"{description} {name} is missing")

@@ -53,7 +53,7 @@ class CorpusSize:
         batches_per_update: of all processes, on average over the training.
         epochs: of the whole training, the last one perhaps in part.
         batch_tokens: padded tokens of a batch on its larger side, at most.
-        dataset_bytes: of the files of the dataset; None where there is none.
+        dataset_bytes: of the files of the dataset; None if there is none.
         is_exact: whether all of it was counted, not assumed.
     """
 
@@ -219,7 +219,7 @@ def translates_in_validation(recipe: Recipe) -> bool:
 
 
 def mean_reference_length(recipe: Recipe) -> int | None:
-    """Return the tokens of a reference of the validation data, on average and with its end; None where validations of
+    """Return the tokens of a reference of the validation data, on average and with its end; None if validations of
     the run do not translate.
     """
     if not translates_in_validation(recipe):

@@ -51,7 +51,7 @@ def memory_by_use(
     num_devices: int = 1,
     image: ImageShape | None = None,
 ) -> dict[str, float]:
-    """Return the bytes on one device by what holds them.
+    """Return the bytes on one device by their use.
 
     Args:
         shapes: of the weights by name.

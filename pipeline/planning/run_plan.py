@@ -58,10 +58,10 @@ class RunPlan:
         seconds: by stage.
         disk: bytes, by what is kept.
         assumptions: what is not measured or counted, in words.
-        remedies: keys that would make it fit; empty where it does.
-        stale_data: which artifact of the data `tfm run` would make anew, and why; None where all are up to date.
-        energy_kwh: of the devices; None where their power is not known.
-        cost: in the currency of the price; None where none was given.
+        remedies: keys that would make it fit; empty if it does.
+        stale_data: which artifact of the data `tfm run` would make anew, and why; None if all are up to date.
+        energy_kwh: of the devices; None if their power is not known.
+        cost: in the currency of the price; None if none was given.
     """
 
     name: str
@@ -267,7 +267,7 @@ def _disk_bytes(recipe: Recipe, corpus: CorpusSize, shapes: Mapping[str, tuple[i
 def _memory_saving_keys(
     recipe: Recipe, corpus: CorpusSize, memory: Mapping[str, float], limit: float, num_devices: int
 ) -> tuple[str, ...]:
-    """Keys that would make a run fit into the memory of a device; empty where it does."""
+    """Keys that would make a run fit into the memory of a device; empty if it does."""
     excess = sum(memory.values()) - limit
     if excess <= 0:
         return ()

@@ -79,7 +79,7 @@ def _last_key_or_index(node: Any, key: Key, setting: CommandLineSetting) -> Any:
 
 
 def _parse_value(text: str) -> object:
-    """A TOML value where the text is one, else the text itself; dates are text."""
+    """The TOML value of a text, or the text itself if it is not one; dates are text."""
     try:
         document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

@@ -1,5 +1,6 @@
-"""Several recipes, or seeds of one, one after another: all are read before the first starts; shared artifacts are made
-once."""
+"""Several recipes, or several seeds of one, in turn: all are read before the first starts; shared artifacts are made
+once.
+"""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence

@@ -114,6 +114,6 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
 
 
 def _format_character(entry: Mapping[str, Any]) -> str:
-    """A character and its code point; of one that does not print by itself the code point alone."""
+    """A character and its code point; only the code point if the character is not printable."""
     character, code_point = entry["character"], entry["code_point"]
     return f"{character} {code_point}" if character.isprintable() and not combining(character) else str(code_point)

@@ -84,7 +84,7 @@ class RunSummary:
 
 
 def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
-    """Read the model in the folder of a run, or in its own; scores and curve where they lie beside it and belong to it.
+    """Read the model in the folder of a run, or in its own folder, with the scores and curve that belong to it.
 
     Args:
         folder: of the run or the model.
@@ -144,7 +144,7 @@ def scores_folder_suffix(test: str | None) -> str:
 
 
 def _find_scores(run: Path, model: Manifest, suffix: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
-    """Scores of the model, and the translations they are of, where there are any."""
+    """Scores of the model, and the translations they are of, if there are any."""
     folder, translations_name = run / f"scores{suffix}", f"translations{suffix}"
     if not folder.exists():
         return None, None
@@ -183,7 +183,7 @@ def _test_scores(
 
 
 def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
-    """The fingerprints of a test set's texts, by which it is told from others."""
+    """The fingerprints of a test set's texts, which distinguish it from others."""
     if translations is not None:
         kinds = {kind: translations.files.get(f"{test}.{kind}.txt") for kind in ("source", "reference")}
         number = 2
@@ -231,8 +231,9 @@ def read_training_metrics(run: Path, model: Manifest, notes: list[str]) -> list[
 
 
 def _is_log_of_model(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) -> bool:
-    """Whether a metrics.jsonl is of the training that a model came from: the one that its manifest knows or, where it
-    is of before manifests knew that, one whose figures agree with the model's."""
+    """Whether a metrics.jsonl belongs to the training of a model: the one in its manifest or, if an old manifest has
+    none, one with figures that agree with the model's.
+    """
     if (digest := model.figures.get("metrics_sha256")) is not None:
         return sha256(file.read_bytes()).hexdigest() == str(digest)
     steps, losses = curve_points(lines, "valid", "loss")

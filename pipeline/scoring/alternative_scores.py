@@ -97,7 +97,7 @@ class PercentWithInterval:
 
 
 def tie_split_accuracy(values: Sequence[float], answer: int) -> float:
-    """1 where the answer has the greatest value, 1 / k where it shares it with k - 1 others, else 0."""
+    """1 if the answer alone has the greatest value, 1 / k if k values tie for it, else 0."""
     best = max(values)
     return 1 / sum(value == best for value in values) if values[answer] == best else 0.0
 

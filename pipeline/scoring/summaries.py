@@ -27,7 +27,7 @@ class SummaryStatistics:
         compression: words of the source / words of the text, the mean over segments whose text has words (Grusky et al.
             2018).
         novelty: by order the percentage of n-grams of all texts that are not in their source (See et al. 2017); None
-            where there are no such n-grams.
+            if there are no such n-grams.
     """
 
     length: float

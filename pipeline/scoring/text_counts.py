@@ -47,7 +47,7 @@ class CharacterCounts:
 
     @property
     def signature(self) -> str:
-        """The number, and where they differ both."""
+        """The number, or both numbers if they differ."""
         counts = "" if self.read == self.kept else f"|read:{self.read}|kept:{self.kept}"
         return f"unit:code-point|count:{self.num_characters}{counts}"
 

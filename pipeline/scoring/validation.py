@@ -279,7 +279,7 @@ class DirectionsValidator:
 
 
 def _validation_metrics(scores: Mapping[str, Score]) -> dict[str, Any]:
-    """Scores as figures of validation: BLEU, None if there is none, and the others."""
+    """Scores as validation figures: BLEU, which may be None, and the others."""
     entries = {name: {"score": each.score, "signature": each.signature} for name, each in scores.items()}
     bleu = entries.pop("bleu", {"score": None, "signature": None})
     return {"bleu": bleu["score"], "bleu_signature": bleu["signature"], "scores": entries}

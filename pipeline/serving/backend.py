@@ -28,7 +28,7 @@ class Backend:
         limits: of requests.
         access: who may ask.
         log: where requests are noted.
-        detector: finds the language of a text, where one is installed.
+        detector: finds the language of a text, if one is installed.
         beam: the beam of a request that names none.
         replace_unknown: whether unknown words are replaced by words of the source, where a model writes words.
     """

@@ -105,7 +105,7 @@ class ModelCatalog:
 
 
 def two_letter_code(model_code: str) -> str:
-    """The code of a language in requests: that of two letters where there is one, as browsers and clients have it."""
+    """The code of a language in requests: that of two letters if there is one, as browsers and clients have it."""
     if model_code == UNKNOWN_LANGUAGE:
         return model_code
     three_letter_code = to_iso_639_3(model_code)
@@ -159,7 +159,7 @@ def _check_is_there(catalog: ModelCatalog, option: str, name: str) -> None:
 
 
 def _check_is_translated(model: ServedModel, pair: tuple[str, str]) -> None:
-    """Raise RecipeError where a model has no languages, or knows its own, and does not translate between these."""
+    """Raise RecipeError if a model has no languages, or knows its own, and does not translate between these."""
     option, version = f"--languages {model.name}={':'.join(pair)}", model.version
     if version.reads_images or not model.abilities.translates:
         raise RecipeError(f"{option}: the model does not translate texts, so it has no languages: remove it")

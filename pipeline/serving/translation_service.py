@@ -111,7 +111,7 @@ class TranslationService:
         glossary: Mapping[str, str],
         is_html: bool = False,
     ) -> list[TranslatedText]:
-        """Translate texts, sentence by sentence; what stands between the sentences stays as it is.
+        """Translate texts sentence by sentence; the text between sentences is unchanged.
 
         Args:
             texts: the texts.

@@ -21,7 +21,7 @@ _ROUNDING_TOLERANCE = 1e-9  # of the scores: differences that are closer are equ
 
 
 def resampling_seed() -> int | None:
-    """The environment's SACREBLEU_SEED, 12345 where it is not set; None for "none": other draws each time.
+    """The environment's SACREBLEU_SEED, 12345 if it is not set; None for "none": other draws each time.
 
     Raises RecipeError if it is no number.
     """
@@ -142,7 +142,7 @@ def _draw_counts(num_segments: int, resamples: int, seed: int | None) -> Iterato
 
 
 def _draw_swaps(num_segments: int, trials: int, seed: int | None) -> Iterator[Array]:
-    """Blocks (trials, segments) with 1 where a segment is swapped, 0 where not."""
+    """Blocks (trials, segments) with 1 where a segment is swapped, 0 elsewhere."""
     rng = np.random.default_rng(seed)
     for size in _block_sizes(num_segments, trials):
         swaps: NDArray[np.bool_] = rng.integers(2, size=(size, num_segments), dtype=bool)

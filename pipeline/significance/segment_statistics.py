@@ -114,7 +114,7 @@ def mean_statistics(values: Sequence[float], *, higher_is_better: bool = True) -
 def ratio_statistics(
     parts: Sequence[float], wholes: Sequence[float], *, scale: float = 1.0, higher_is_better: bool = True
 ) -> SegmentStatistics:
-    """Statistics of a score that is scale * sum(parts) / sum(wholes), and 0 where the wholes are.
+    """Statistics of a score that is scale * sum(parts) / sum(wholes), and 0 if the wholes are.
 
     Args:
         parts: one for each segment.

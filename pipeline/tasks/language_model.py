@@ -132,7 +132,7 @@ class RunningText(LanguageModel):
         return FixedSizeBatches(starts, max(budget // self.block, 1))
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError where there is less text than a window, or corpora have weights."""
+        """Raise DataError if there is less text than a window, or corpora have weights."""
         for name, split in (("train", data.train), ("valid", data.valid)):
             length = len(self._token_stream(split))
             if length < self.block:

@@ -120,7 +120,7 @@ class WordVectorTask(PairTask):
         model.frequencies.copy_(torch.from_numpy(word_frequencies(data.train, len(model.frequencies))))
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError also where there is no noise word to tell a word from."""
+        """Raise DataError also if there is no noise word to tell a word from."""
         super().check_data(data, model)
         ids_in_text = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in iterate_chunks(data.train)))
         if (

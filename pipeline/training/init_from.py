@@ -185,7 +185,7 @@ def has_extended_vocab(pretrained: Manifest, dataset: Manifest, *, both_sides: b
 
 
 def check_adapter_fits(pretrained: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
-    """Raise RecipeError where adapters alone would be trained, and a head beside them would stay random.
+    """Raise RecipeError if adapters alone would be trained, and a head beside them would stay random.
 
     Args:
         pretrained: the manifest of the model to start from.

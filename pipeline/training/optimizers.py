@@ -207,7 +207,7 @@ def can_skip_step(optimizer: torch.optim.Optimizer) -> bool:
 
 
 def step_or_skip(optimizer: torch.optim.Optimizer, is_useless: Tensor) -> None:
-    """Change the weights by the gradient, or change nothing where `should_skip` (), float32, is 1.
+    """Change the weights by the gradient, or change nothing if `should_skip` (), float32, is 1.
 
     The device reads that, not the program. Only where `can_skip`.
     """

@@ -66,7 +66,7 @@ def train_and_publish(
     reporter: Reporter,
     on_validation: ValidationCallback = lambda validation, is_last: None,
 ) -> None:
-    """Train, from the newest checkpoint where there is one, and publish the model.
+    """Train, from the newest checkpoint if there is one, and publish the model.
 
     Args:
         plan: the plan of the model.

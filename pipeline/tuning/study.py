@@ -111,8 +111,7 @@ class Trials:
 
     @contextmanager
     def claim_trial(self) -> Iterator[ClaimedTrial | None]:
-        """Yield a trial for this worker: one that another left unfinished, or else a new one; None if there is
-        none.
+        """Yield a trial for this worker: an unfinished one of a dead worker, or a new one; None if there is none.
 
         No other worker takes the trial while the body runs.
         """
@@ -122,8 +121,8 @@ class Trials:
             yield claimed_trial
 
     def _resume_abandoned_trial(self, stack: ExitStack) -> ClaimedTrial | None:
-        """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
-        been lowered. One whose configuration a worker runs under another number is left for when that has ended.
+        """The first trial that no worker runs, unless finished and running trials reach `search.trials`, which may have
+        been lowered. A trial is skipped while a worker runs the same configuration under another number.
         """
         trials = self.all_trials()
         running = [each for each in trials if each.state == TrialState.RUNNING]

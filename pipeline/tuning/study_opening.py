@@ -1,4 +1,4 @@
-"""The study of a search opened: a new one, or the one there, if it is of the same search."""
+"""Opens the study of a search: a new one, or the existing one if it is of the same search."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ def open_trials(
     *,
     create: bool = True,
 ) -> Trials:
-    """The study of a search: a new one, or the one there, of which nothing is written.
+    """Open the study of a search: a new one, or the existing one, without writing to it.
 
     Args:
         config: the search.

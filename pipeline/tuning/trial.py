@@ -206,7 +206,7 @@ def make_run_recipes(recipe: Recipe, folds: int | None, repeats: int) -> list[Re
 def _prepare_dataset(
     trials: Trials, recipe: Recipe, progress: TrialProgress, command: Sequence[str], reporter: Reporter
 ) -> None:
-    """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
+    """Make the tokenizer and dataset of a trial, or copy those of another trial with the same settings."""
     root = trials.folder / "trials"
     run = RunPaths(run_folder(recipe, root))
     with convert_os_errors(run.folder):
@@ -228,7 +228,7 @@ def _prepare_dataset(
 def _train_trial(
     trials: Trials, recipe: Recipe, progress: TrialProgress, command: Sequence[str], log: TrialLog
 ) -> tuple[float, str]:
-    """Train one fold with one seed from where it is; its figure of validation with its signature, "" if it has none."""
+    """Train or resume one fold with one seed; return its validation figure and signature, "" if it has none."""
     run = RunPaths(run_folder(recipe, trials.folder / "trials"))
     progress.raise_if_pruned()
     log.updates = 0

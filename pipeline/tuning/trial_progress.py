@@ -39,11 +39,11 @@ class TrialProgress:
         return sum(self._updates.values())
 
     def start_run(self, run: str, *, is_first: bool) -> None:
-        """Turn to a run; validations of the first one are compared with those of other trials."""
+        """Start to record a run; only validations of the first run are compared with those of other trials."""
         self._run, self._is_first = run, is_first
 
     def raise_if_pruned(self) -> None:
-        """Raise TrialPruned where this was decided before, and the worker died before it was told."""
+        """Raise TrialPruned if this was decided before, and the worker died before it was told."""
         if self._is_behind:
             raise TrialPruned
 

@@ -1,4 +1,4 @@
-"""The workers of a search: each takes one trial after another until a limit is reached."""
+"""The workers of a search, which run one trial after another up to a limit."""
 
 import os
 import signal

@@ -13,8 +13,8 @@ ORIGINAL_IDS_FILE = "original_ids.json"
 
 @dataclass(frozen=True)
 class FairseqNumbering:
-    """The ids of a class of transformers for the pieces of a SentencePiece model: those of some control tokens, and
-    how far behind its place in the model any other piece stands.
+    """How a class of transformers numbers the pieces of a SentencePiece model: the ids of some control tokens, and the
+    offset of all other pieces.
     """
 
     control_ids: Mapping[str, int]

@@ -61,7 +61,7 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
 
 
 def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
-    """Raise ValueError where a tokenizer has more pieces than the model, before any of them is looked at."""
+    """Raise ValueError if a tokenizer has more pieces than the model, before any of them is looked at."""
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Collection) and len(vocab) > size:
         raise ValueError(f"its tokenizer has {len(vocab)} pieces and its embedding {size}")
@@ -105,7 +105,7 @@ def _has_default_role_ids(roles: Mapping[str, int], size: int) -> bool:
 
 
 def _make_unique_name(name: str, token_id: int) -> str:
-    """The name of a piece that is none of our control tokens, even if it is called so there."""
+    """Return a name for a piece that is not one of our control tokens, even if the piece has the name of one."""
     return f"{name}:{token_id}" if name in SPECIAL_TOKENS else name
 
 

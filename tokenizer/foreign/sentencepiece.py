@@ -90,7 +90,7 @@ def parse_sentencepiece_model(data: bytes) -> SentencePieceModel:
 def build_tokenizer_json(
     model: SentencePieceModel, pieces: list[str], roles: Mapping[str, str], size: int = 0, *, unknown: str = UNK
 ) -> dict[str, Any]:
-    """tokenizer.json of the model, for a vocabulary whose ids say where each piece stands.
+    """Return tokenizer.json of the model, for a vocabulary with the ids of pieces.
 
     Args:
         model: what cuts texts; pieces that the vocabulary lacks are left out: see `add_unnumbered_model_pieces`.

@@ -137,7 +137,7 @@ def figures(data: Found) -> dict[str, str]:
 
 
 def quantity(ratio: float) -> str:
-    """A ratio with two digits: 0.56, 13, 3e-05; 0 where it is less than a float can hold."""
+    """A ratio with two digits: 0.56, 13, 3e-05; 0 if it is less than a float can hold."""
     if ratio == 0:
         return "0"
     return f"{ratio:.0e}" if ratio < 0.01 or ratio >= 1000 else f"{ratio:.2g}"

@@ -28,7 +28,7 @@ MODELS: Mapping[str, Sequence[str]] = {
 
 
 def read_pairs(name: str, sets: Sequence[str], size: int, seed: int) -> dict[str, float]:
-    """The figures of a model trained on so many pairs, which is trained where it is not there.
+    """The figures of a model trained on this many pairs, which is trained first if needed.
 
     Args:
         name: of the model.

@@ -40,7 +40,7 @@ def distances_up(wordnet: WordNet, synset: Synset) -> dict[Synset, int]:
 
 
 def path_similarity(wordnet: WordNet, first_word: str, second_word: str) -> float:
-    """The path similarity of the two nearest noun synsets of two words; 0 where none have anything above in common."""
+    """The path similarity of the two nearest noun synsets of two words; 0 if none have anything above in common."""
     ups = [
         [distances_up(wordnet, each) for each in wordnet.synsets(word) if each.part == "noun"]
         for word in (first_word, second_word)

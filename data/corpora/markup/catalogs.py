@@ -11,7 +11,9 @@ CONVERTERS_BY_BEGIN: Mapping[re.Pattern[str], tuple[str, str]] = {
     re.compile(r'\s*\{\s*"@@?[a-z]*locale"'): ("ARB", "arb2po"),
     re.compile(r"\s*<\?php\b"): ("PHP", "php2po"),
 }
-"""By how a catalog begins: what it is, and the program of translate-toolkit that makes PO of it and of another."""
+"""By the beginning of a catalog: its name, and the program of translate-toolkit that makes PO of it and of its
+translation.
+"""
 QT_PATTERN = re.compile(rf"{XML_BEGIN}(<!DOCTYPE TS[^>]*>\s*)?<TS\b")
 MOZILLA_PATTERN = re.compile(r"(?:##.*\n|\s*\n)*(?:;.+\n(?!;).+(?:\n\s*|\Z)){2}")
 FLUENT_PATTERN = re.compile(r"-?[A-Za-z][\w-]* =( .*)?|[ \t]+.*")

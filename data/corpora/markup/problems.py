@@ -62,8 +62,8 @@ PROBLEMS_OF_PAIRS = (
 
 
 def line_end_problem(lines: Sequence[str]) -> str | None:
-    """Why the lines of a file are not what it has for lines: they end in CR alone, so that it is one line to all
-    readers, or in a CR too many; None if they do not.
+    """Why the ends of a file's lines are wrong: CR alone, which makes it one line for all readers, or an extra CR; None
+    if they are right.
 
     lines: the first of a file.
     """

@@ -209,7 +209,7 @@ def _http_options() -> dict[str, Any]:
 
 
 def _check_encoding(url: str, stream: Any) -> None:
-    """Raise DataError where a server sends a file in an encoding that nobody asked for and no reader knows."""
+    """Raise DataError if a server sends a file in an encoding that nobody asked for and no reader knows."""
     headers = getattr(getattr(stream, "r", None), "headers", {})
     if (encoding := headers.get("Content-Encoding", "").lower()) not in HTTP_ENCODINGS:
         raise DataError(f"is sent as {encoding:.40}, which was not asked for", file=redact_credentials(url))

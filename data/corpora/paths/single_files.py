@@ -212,7 +212,7 @@ def _sample_rows(rows: NumberedRows) -> list[list[str]]:
 
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
-    """The first rows of a file. Raises ExportableFileError if it is one object that is no row."""
+    """The first rows of a file. Raises ExportableFileError if the file is one object that is not a row."""
     rows = first_rows(path, MAX_LINES_SAMPLED)
     may_be_table = len(rows) == 1 and (has_columns(rows[0]) or column_indices_by_name(list(rows[0])) is None)
     if may_be_table and (problem := whole_document_problem(path)) is not None:

@@ -10,7 +10,7 @@ FACTOR_MARKS = ("￨", "|", "/")
 """Marks between a word and its features or tags, as of OpenNMT, Moses and the Brown corpus."""
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
 TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
-"""A first line of one cell, behind which others may be empty; commas may be in it."""
+"""A first line of one cell, perhaps followed by empty ones; the cell may have commas."""
 SAME_AS_SOURCE = "<self>"
 """The output of a word that is said as it is written, in data of text normalization (Sproat and Jaitly 2016)."""
 TITLED_DELIMITERS = ("\t", ";", "|", ",")
@@ -58,8 +58,8 @@ def fixed_width_problem(lines: Sequence[str]) -> str | None:
 
 
 def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], bool]) -> str | None:
-    """Why the first line is not that of a table: it and perhaps others have one cell, and all behind them several, as
-    many in each. None if it is one.
+    """Why the first line is no row of the table: it, and perhaps more lines, have one cell, and all later lines have
+    several, the same number in each. None if it is a row.
 
     Args:
         lines: the first of a file.

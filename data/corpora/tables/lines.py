@@ -84,7 +84,7 @@ def _num_cells(line: str, delimiter: str) -> int:
 
 
 def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
-    """Whether each row below the first has a space behind each delimiter, and quotation marks behind one: "a", "b"."""
+    """Whether each row below the first has a space after each delimiter, and quotation marks after one: "a", "b"."""
     mark = re.escape(delimiter)
     cell = rf'(?: *"(?:[^"]|"")*+" *|(?! *")[^{mark}]*+)'
     line_of_cells = re.compile(f"{cell}(?:{mark}{cell})*+")

@@ -71,7 +71,7 @@ def inflect_english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -
         verb: the verb.
         tense: the tense, or a modal.
         person: of the subject.
-        with_do: whether do, does, did stand where there is no auxiliary.
+        with_do: whether do, does, did stand if there is no auxiliary.
     """
     base, third, past, participle, ing = verb.english
     singular = person == THIRD

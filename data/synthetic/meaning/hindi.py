@@ -3,7 +3,7 @@
     The queen sees a small dog in the garden. - रानी बाग़ में एक छोटे कुत्ते को देखती है।
 
 Before a postposition (में in, को of a living object, ने) words take their oblique form. In the past of most verbs with
-an object the subject takes ने and the verb agrees with the object, or with nothing where that has को
+an object the subject takes ने and the verb agrees with the object, or with nothing if that has को
 (McGregor, Outline of Hindi Grammar, 1995).
 """
 

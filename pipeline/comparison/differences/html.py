@@ -71,7 +71,7 @@ def _format_value(value: float | None, sign: str = "") -> str:
 
 
 def _difference_bar(difference: float | None, scale: float) -> str:
-    """A bar to the right where there is more, to the left where there is less."""
+    """A bar to the right for a gain, to the left for a loss."""
     if difference is None:
         return "<td></td>"
     side = "more" if difference > 0 else "less"

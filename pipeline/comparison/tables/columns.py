@@ -203,7 +203,7 @@ def figure_cells(
 
 
 def format_interval(low: float | None, high: float | None, format_number: NumberFormatter) -> str:
-    """Return the ends of an interval, where there is one.
+    """Format the ends of an interval; empty if there is none.
 
     Args:
         low: the lower end.

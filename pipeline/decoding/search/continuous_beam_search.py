@@ -1,4 +1,4 @@
-"""Beam search that sentences join and leave at any step: the search of a server, whose sentences come one by one.
+"""Beam search that sentences can join and leave at any step, for a server.
 
 It is the search of `beam.py`, of which `n_best` is 1, over a batch that never ends. Each sentence is encoded by itself,
 and all that a step computes of a row is computed from that row alone: with a model whose products do the same whatever

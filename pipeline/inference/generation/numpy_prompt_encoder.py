@@ -41,7 +41,7 @@ class NumpyPromptEncoder(PromptTokenizer):
         self.network = network
 
     def make_piece_generator(self, config: DecodingConfig) -> "NumpyPieceGenerator":
-        """Return what writes texts with these settings, which are ones that `supports_numpy_generation` takes."""
+        """Return the generator of texts with settings that `supports_numpy_generation` accepts."""
         return NumpyPieceGenerator(self, config)
 
 

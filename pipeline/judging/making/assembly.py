@@ -150,7 +150,8 @@ class _ItemBuilder:
         )
 
     def make_attention_check(self, kind: CampaignKind, line: int, rng: Random) -> CampaignItem | None:
-        """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
+        """An attention check: a corrupted reference, or output without references, beside the intact one if two are
+        shown.
 
         None if this segment's text cannot be spoiled.
         """

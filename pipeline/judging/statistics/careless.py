@@ -1,6 +1,6 @@
 """Judges who seem careless, named with reasons: nobody is left out because of them.
 
-Each rule compares a judge with the panel, so it says nothing where most of a panel is careless.
+Each rule compares a judge with the panel, so it says nothing if most of a panel is careless.
 """
 
 import math

@@ -84,7 +84,7 @@ class SignTest:
 
 
 def preferences_from_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
-    """The preferences that a choice of the best implies: each best one beats the others, and ties with another best."""
+    """The preferences that a choice of the best systems implies: each beats all others, and the best ones tie."""
     preferences = []
     for first, second in combinations(shown, 2):
         if first in best or second in best:

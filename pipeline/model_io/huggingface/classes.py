@@ -66,7 +66,7 @@ class HuggingFaceClass:
     tokenizer_overrides: Callable[[Snapshot, JsonObject], JsonObject] = lambda folder, settings: {}
 
     def export_weights(self, config: ModelConfig, state: Mapping[str, Tensor]) -> StateDict:
-        """Return the weights of the class, by their names there, from those of tfm, all of which are in one of them."""
+        """Return the weights of the class under its own names; each weight of tfm is in exactly one of them."""
         weights: StateDict = {}
         for weight in self.weights(config):
             weights |= weight.export_tensors(state[weight.tfm_name].detach().float())

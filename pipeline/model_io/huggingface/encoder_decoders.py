@@ -241,7 +241,7 @@ def _read_stack_config(settings: JsonObject, name: str) -> JsonObject:
 
 
 def untie_embeddings(state_dict: StateDict) -> StateDict:
-    """Their weights with each table of pieces by itself, and a bias of zeros where there is none.
+    """Copy shared tables, so that each side has its own, and add a bias of zeros if there is none.
 
     A table may have been padded to more rows, and the bias not. Raises ValueError if the bias is longer.
     """

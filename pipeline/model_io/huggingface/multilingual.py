@@ -101,7 +101,7 @@ def _max_target_length(settings: JsonObject) -> int:
     """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
     return (
         int(settings["max_position_embeddings"])
-        - LANGUAGE_PREFIX_MODELS[settings[LANGUAGE_MARKING_KEY]].lead_length
+        - LANGUAGE_PREFIX_MODELS[settings[LANGUAGE_MARKING_KEY]].prefix_length
         + 1
     )
 

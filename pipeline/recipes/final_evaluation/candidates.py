@@ -173,8 +173,9 @@ def _validation_scores(manifest: Manifest) -> Evaluation:
 
 
 def average_directions(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation of a validation split; of several directions its scores are the means over them, where each
-    direction has one, beside those that have no mean."""
+    """The evaluation of a validation split; with several directions each score is the mean over the directions, if all
+    have it.
+    """
     evaluation, *parts = evaluations
     if not parts:
         return evaluation

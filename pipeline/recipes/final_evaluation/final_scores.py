@@ -134,7 +134,7 @@ def is_already_evaluated(candidate: CandidateRun, run: RunPaths) -> bool:
 
 
 def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = None) -> None:
-    """Raise RecipeError where a test set of the run's dataset was scored by --final before.
+    """Raise RecipeError if a test set of the run's dataset was scored by --final before.
 
     Args:
         run: the paths of the run.

@@ -1,4 +1,4 @@
-"""The references of a segment: where it has fewer than others, a blank line stands in a file for each that is missing.
+"""The references of a segment; a file has a blank line for each reference that the segment lacks.
 
 The choice of the file with the blank line changes no score.
 """

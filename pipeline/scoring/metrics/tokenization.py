@@ -135,7 +135,7 @@ def make_ter(references: Sequence[Sequence[str]]) -> TER:
 
 
 def check_tokenizers_installed(config: EvaluationConfig) -> None:
-    """Raise RecipeError where the tokenizer that BLEU is to use is not installed."""
+    """Raise RecipeError if the tokenizer that BLEU is to use is not installed."""
     name = config.bleu_tokenize
     setting = f'evaluation.bleu_tokenize = "{name}"'
     if name in MECAB_PACKAGES and not is_installed(name):

@@ -20,7 +20,7 @@ MIN_SECONDS_TO_RESTART, MAX_SECONDS_TO_RESTART = 0.05, 5.0
 
 @dataclass(eq=False)
 class PendingQuery:
-    """A query that is waited for. parts: those of its text as they come, where they are asked for."""
+    """A query that is waited for. parts: those of its text as they come, if they are asked for."""
 
     number: int
     query: Query

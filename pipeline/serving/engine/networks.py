@@ -132,7 +132,7 @@ class TorchNetwork:
 
 @torch.inference_mode()
 def _search_greedily(loaded: LoadedModel, source: list[int], shortlist: Shortlist | None) -> Hypothesis:
-    """The likeliest hypothesis of a source, by the loop for one sentence where there is one for the model."""
+    """The likeliest hypothesis of a source, found by the compiled loop for one sentence if the model has one."""
     rules = LogitsProcessor.from_config([len(source)], GREEDY_DECODING, loaded.model.max_length)
     hypotheses = fused_greedy_search(loaded.model, [source], rules, lambda _: None, shortlist)
     return (hypotheses or decode(loaded.model, [source[:-1]], GREEDY_DECODING, shortlist=shortlist))[0][0]

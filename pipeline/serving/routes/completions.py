@@ -237,7 +237,7 @@ def _format_server_sent_event(value: dict[str, Any]) -> str:
 
 
 def _validate_prompt(backend: Backend, body: CompletionBody) -> str:
-    """The prompt, of which there is one. Raises Problem for more, or one that is too long."""
+    """Return the single prompt. Raises Problem for several prompts, or for one that is too long."""
     prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
     if len(prompts) != 1:
         raise bad_request(f"prompt has {len(prompts)} texts and may have 1: send a request for each")

@@ -143,7 +143,7 @@ async def _resolve_source_language(
 
     Args:
         catalog: the models that may translate them.
-        detector: finds the language of a text, where one is installed.
+        detector: finds the language of a text, if one is installed.
         body: of the request.
         texts: the texts.
     """

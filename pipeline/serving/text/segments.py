@@ -52,7 +52,7 @@ class TextSegments:
         return "".join(texts)
 
     def borders(self, translations: Sequence[str]) -> list["SegmentBorders"]:
-        """Return where each sentence stands in the text, and its translation in what `join` returns."""
+        """Return the range of each sentence in the text, and of its translation in the result of `join`."""
         segment_borders, start, target_start = [], len(self.separators[0]), len(self.separators[0])
         rows = zip(self.sentences, self.separators[1:], self._translations_with_separators(translations), strict=True)
         for sentence, source_separator, (text, target_separator) in rows:
@@ -62,7 +62,7 @@ class TextSegments:
         return segment_borders
 
     def _translations_with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Each translation, and what stands behind it."""
+        """Yield each translation and the text between it and the next."""
         pairs = list(zip(self.sentences, translations, strict=True))
         for index, (source, text) in enumerate(pairs):
             separator = self.separators[index + 1]

@@ -147,7 +147,7 @@ def _find_field(parts: Sequence[str], recipe: Recipe, location: str) -> tuple[Fi
 
 
 def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, location: str) -> None:
-    """Raise RecipeError if a recipe takes none of a key's values; where it takes some, others are impossible trials."""
+    """Raise RecipeError if a recipe accepts none of a key's values; values that it rejects are impossible trials."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     values: Sequence[ParameterValue] = parameter.values or ()
     remedy = ""

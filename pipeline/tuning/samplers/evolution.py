@@ -77,7 +77,7 @@ def draw_value(distribution: BaseDistribution, rng: np.random.Generator) -> Any:
 
 
 def mutate_value(value: Any, distribution: BaseDistribution, rng: np.random.Generator) -> Any:
-    """Return another value: a neighbor where there is an order; the same where there is no other.
+    """Return another value: a neighbor where there is an order; the same if there is no other.
 
     Args:
         value: the value.
