@@ -94,7 +94,7 @@ def search(
     """How far from the best a search ends.
 
     The samplers of `tfm search`, driven by Optuna alone, minimise functions of ordered keys whose least figure is 0;
-    where that lies is drawn anew for each seed, the same for all methods. Regret is the figure, without noise, of the
+    where that lies is drawn again for each seed, the same for all methods. Regret is the figure, without noise, of the
     trial that looks best. The grid is tried where it has no more configurations than there are trials.
     """
     from bench.report import table_reporter, write_json

@@ -104,7 +104,7 @@ class Tokenizer:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The content of tokenizer.json, anew each time."""
+        """The content of tokenizer.json, again each time."""
         document: dict[str, Any] = json.loads(self._backend.to_str())
         return document
 

@@ -185,7 +185,7 @@ def score_outputs(
 
 def read_lines(source: Path, reference: Path | None, limit: int) -> tuple[list[str], list[str] | None]:
     """The first lines that are not blank, and the references of just these."""
-    from bench.processes import ProcessFailed
+    from bench.processes import ProcessError
     from tfm.data.lines import open_lines
 
     sources = list(open_lines(source))
@@ -195,7 +195,7 @@ def read_lines(source: Path, reference: Path | None, limit: int) -> tuple[list[s
         return lines, None
     references = list(open_lines(reference))
     if len(references) != len(sources):
-        raise ProcessFailed(f"{source} has {len(sources)} lines, {reference} has {len(references)}")
+        raise ProcessError(f"{source} has {len(sources)} lines, {reference} has {len(references)}")
     return lines, [references[row] for row in rows]
 
 

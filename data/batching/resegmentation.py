@@ -16,7 +16,7 @@ from tfm.tokenizer.sampled import SegmentationSampler, hash_numbers
 
 @dataclass(frozen=True)
 class Resegmenter:
-    """Settings by which the texts of training batches are segmented anew.
+    """Settings by which the texts of training batches are segmented again.
 
     Args:
         source: draws the pieces of the source; None: the source stays as it is.

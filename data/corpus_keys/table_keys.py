@@ -108,7 +108,7 @@ def several_columns_problem(source: str | tuple[str, ...] | None, target: str) -
     if not isinstance(source, tuple):
         return None
     if not source:
-        return '`source` is an empty list: name its columns, or say source = "none" for texts alone'
+        return '`source` is an empty list: name its columns, or set source = "none" for texts alone'
     if (twice := next((each for each in source if source.count(each) > 1), None)) is not None:
         return f'`source` names the column "{twice}" twice: remove one'
     if target in source:

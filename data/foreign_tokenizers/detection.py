@@ -80,7 +80,7 @@ def _locate_file(path: Path) -> tuple[PretrainedFolder, str]:
                 if names
                 else f"none: {format_names(file_names) or 'empty'}"
             )
-            raise DataError(f"a tokenizer's file is asked for, and this folder has {content}", file=path)
+            raise DataError(f"must be a tokenizer's file, and this folder has {content}", file=path)
     return folder, names[0]
 
 
@@ -114,6 +114,6 @@ def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: Pretrai
         return MERGES_FILE if is_byte_level else "codes"
     names = ", ".join(form.name for form in TOKENIZER_FORMATS.values())
     raise DataError(
-        f"has none of the forms of tokenizers that tfm reads: {names}",
+        f"is not a tokenizer in a form that tfm reads: {names}",
         file=file,
     )

@@ -163,7 +163,7 @@ def _check_header(image: Image.Image, name: str) -> list[str]:
         kind = "with a sign or of 32 bits"
     if kind:
         raise DataError(
-            f"has pixels {kind}, whose black and white are not known: scale its values to 0 (black) to 255 (white), "
+            f"has pixels {kind}without a known black and white: scale its values to 0 (black) to 255 (white), "
             "and save 8 bits of each",
             file=name,
         )

@@ -94,7 +94,7 @@ def _visible_files(folder: Path) -> Iterator[Path]:
             continue
         if file.is_symlink() and not file.is_file():
             target = "a folder, which is not read" if file.is_dir() else "nothing"
-            raise DataError(f"is a link to {target}: put what it stands for in its place, or remove it", file=file)
+            raise DataError(f"is a link to {target}: replace it with its target, or remove it", file=file)
         if file.is_file():
             yield file
 

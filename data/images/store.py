@@ -168,7 +168,7 @@ def load_images(folder: Path) -> ImageStore:
     try:
         metadata = read_json(folder / IMAGES_FILE)
     except FileNotFoundError:
-        raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset anew", file=folder) from None
+        raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset again", file=folder) from None
     try:
         preparation = image_transform_from_json(metadata)
         shape = preparation.shape

@@ -11,7 +11,7 @@ def projections_width_problem(config: ModelFields) -> str | None:
         stack = getattr(config, side)
         for key in ("key_value_heads", "key_dim", "value_dim"):
             if (value := getattr(stack, key)) is not None:
-                return f"attention_projections = false leaves rows as wide as they are: remove {side}.{key} = {value}"
+                return f"attention_projections = false keeps the width of rows: remove {side}.{key} = {value}"
     if config.attention_sides and config.encoder.dim != config.decoder.dim and config.architecture == "transformer":
         return (
             f"attention_projections = false compares rows of the decoder ({config.decoder.dim}) with those of the "
@@ -51,5 +51,5 @@ def output_width_problem(config: ModelFields) -> str | None:
 def mask_mixing_problem(config: ModelFields) -> str | None:
     mixing = config.stack_mixing("decoder")
     if config.mask != "causal" and mixing != "attention":
-        return f'mask = "{config.mask}" is of self-attention, in whose place mixing = "{mixing}" stands: remove one'
+        return f'mask = "{config.mask}" is for self-attention, which mixing = "{mixing}" replaces: remove one'
     return None

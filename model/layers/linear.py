@@ -27,7 +27,7 @@ LOW_PRECISION_DTYPES = (torch.bfloat16, torch.float16)
 PACKED_DTYPES = (torch.float32, torch.bfloat16)
 LOW_PRECISION_ROW_MULTIPLE = 128
 PADDED_ROW_MULTIPLE = 32
-"""Many rows are topped up to a multiple of so many: the packed kernel is prepared anew for each number of rows."""
+"""Many rows are topped up to a multiple of so many: the packed kernel is prepared again for each number of rows."""
 MIN_FLOPS_FOR_PACKED_GEMM = 700_000
 """Fewer are done before the packed kernel, whose calls cost more, has begun."""
 MIN_WEIGHTS_FOR_INT8 = 100_000

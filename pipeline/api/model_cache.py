@@ -1,6 +1,6 @@
 """Models that this process has read, for those that another process sends: it sends no weights, but if they are.
 
-A forked process has its parent's models. One that was started anew reads a model once, and keeps the last ones.
+A forked process has its parent's models. One that was started again reads a model once, and keeps the last ones.
 """
 
 import os

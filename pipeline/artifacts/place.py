@@ -43,7 +43,7 @@ def refuse_foreign_folder(folder: Path, stage: str, target: Path) -> None:
         manifest = read_manifest(folder, target)
     except DataError as error:
         if target.is_symlink() or looks_like_tfm_manifest(target):
-            return  # making it anew is the remedy
+            return  # making it again is the remedy
         problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
         raise CannotWrite(f"{folder}: {problem} or choose another folder") from error
     if manifest.stage != stage:

@@ -100,7 +100,7 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
         sender: name of this process.
 
     Raises:
-        Stopped: a stop is asked for before the block begins, or interrupts it.
+        StoppedError: a stop is asked for before the block begins, or interrupts it.
     """
     import ray
 

@@ -101,7 +101,7 @@ def run_jobs(
         The errors, by the name of the job that had them.
 
     Raises:
-        Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all jobs have stopped.
+        StoppedError: on SIGTERM, Ctrl-C or SIGHUP, after all jobs have stopped.
     """
     task = cluster.ray.remote(
         num_cpus=process_resources.num_cpus, num_gpus=process_resources.num_gpus, max_retries=MAX_RETRIES, max_calls=1

@@ -139,7 +139,7 @@ def _search_with_few_reports(search: ShardSearch[T], number: int, report: Callab
 
 def keep_freed_memory() -> None:
     """Let glibc, where it is that, keep freed memory: a step's largest tensors are as large as the step before's, and
-    pages that come anew from the system are filled with zeros first.
+    pages that come again from the system are filled with zeros first.
     """
     with suppress(AttributeError, OSError):
         libc = ctypes.CDLL(None)

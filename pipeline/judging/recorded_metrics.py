@@ -77,5 +77,5 @@ def _segment_scores(run: Path, system: System, segment: str, text: str) -> Mappi
     if segments is None or row >= len(values):
         raise DataError(f"its evaluation noted no segments of the test set {test}: score it again", file=run)
     if segments.hypotheses[row] != text:
-        raise DataError(f"says something else of line {line} of {test} than was judged", file=run)
+        raise DataError(f"differs from the judged text in line {line} of {test}", file=run)
     return values[row].external

@@ -198,7 +198,7 @@ def assume_lengths(recipe: Recipe, tokens: float) -> tuple[float, float, float]:
 
 
 def stale_data_reason(recipe: Recipe) -> str | None:
-    """Return which artifact that a dataset is made of, or the dataset itself, `tfm run` would make anew, and why; None
+    """Return which artifact that a dataset is made of, or the dataset itself, `tfm run` would make again, and why; None
     where the dataset is up to date, or where its corpora are not here to be compared.
     """
     paths = get_run_paths(recipe)

@@ -59,7 +59,7 @@ class RunPlan:
         disk: bytes, by what is kept.
         assumptions: what is not measured or counted, in words.
         remedies: keys that would make it fit; empty if it does.
-        stale_data: which artifact of the data `tfm run` would make anew, and why; None if all are up to date.
+        stale_data: which artifact of the data `tfm run` would make again, and why; None if all are up to date.
         energy_kwh: of the devices; None if their power is not known.
         cost: in the currency of the price; None if none was given.
     """

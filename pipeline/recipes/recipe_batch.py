@@ -41,7 +41,7 @@ def load_recipes(
         RecipeError: two recipes have one name, or a seed is set beside `seeds`.
     """
     if seeds and (seed_settings := [each for each in overrides if each.partition("=")[0].strip() == "seed"]):
-        raise RecipeError(f"--set {seed_settings[0]}: --seeds says the seed of each run; give one of the two")
+        raise RecipeError(f"--set {seed_settings[0]}: --seeds sets the seed of each run; use one of the two")
     recipes_by_name: dict[str, tuple[Path, Recipe]] = {}
     for file in files:
         recipe = load_recipe(file, overrides, flags)
@@ -63,7 +63,7 @@ def parse_seeds(text: str) -> list[int]:
         if not (word.isascii() and word.isdigit() and len(word) <= 10 and int(word) <= MAX_SEED):
             raise RecipeError(f"--seeds {text:.60}: {word!r:.20} is no whole number from 0 to {MAX_SEED}; write 1,2,3")
         if int(word) in seeds:
-            raise RecipeError(f"--seeds {text:.60}: {int(word)} is there twice, and both runs would be the same")
+            raise RecipeError(f"--seeds {text:.60}: {int(word)} occurs twice, and both runs would be the same")
         seeds.append(int(word))
     return seeds
 
@@ -95,7 +95,7 @@ def run_recipes(
         The errors, by the name of the recipe that had them.
 
     Raises:
-        Stopped: in any case where the user stops a run.
+        StoppedError: in any case where the user stops a run.
     """
     errors: dict[str, Exception] = {}
     previous_runs: list[RunPaths] = []
@@ -158,7 +158,7 @@ def run_recipes_on_cluster(
         The errors, by the name of the recipe that had them.
 
     Raises:
-        Stopped: where the user stops the runs.
+        StoppedError: where the user stops the runs.
     """
     shared_stages = [stage for stage in only if stage in chain.SHARED_STAGES]
     recipe_errors = run_recipes(

@@ -192,7 +192,7 @@ def _number_problem(name: str, value: int | float, field: FieldInfo | None) -> s
         return f"{name} must be a number below 2^63, and is {format_value(value)}"
     if field is not None and str in (field.annotation, *get_args(field.annotation)):
         return (
-            f"{name} = {value} is a number in TOML; a text stands in quotation marks: "
+            f"{name} = {value} is a number in TOML; a text needs quotation marks: "
             f'{name} = "{value}" in a recipe, --set \'{name}="{value}"\' on the command line'
         )
     return f"{name} must be a finite number"

@@ -110,8 +110,8 @@ def _serve_requests(connection: WorkerConnection, work: WorkFunction, at_start: 
 
 def _send_error(connection: WorkerConnection, error: Exception) -> None:
     try:
-        copy(error)  # is made anew as it will be where it arrives
+        copy(error)  # is made again as it will be where it arrives
         connection.send(error)
-    except Exception:  # it cannot be made anew, or not be sent: whatever its class raises then
+    except Exception:  # it cannot be made again, or not be sent: whatever its class raises then
         with suppress(Exception):  # the parent sees that the process has ended
             connection.send(RuntimeError(f"{type(error).__name__}: {error}"))

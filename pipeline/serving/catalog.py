@@ -266,8 +266,8 @@ def _is_language_code(value: object) -> bool:
     return isinstance(value, str) and value.isascii() and to_iso_639_3(value) is not None
 
 
-def is_published_anew(model: ServedModel) -> bool:
-    """Whether another version of a model, or of its shortlist, is published now; none if that cannot be read."""
+def has_new_version(model: ServedModel) -> bool:
+    """Whether a new version of a model or of its shortlist is published; False if that cannot be read."""
     version = model.version
     fingerprints = [(version.folder, version.fingerprint)]
     if version.shortlist is not None:

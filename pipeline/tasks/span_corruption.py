@@ -6,7 +6,7 @@
 
 A text of n tokens has h = round(share n) hidden ones, one at least, in s = round(h / mean_length) spans, one at least.
 The lengths of both sides thus follow from n alone, n - h + s and h + s, and batches are made before anything is drawn.
-The places of the spans are drawn anew at each update: all ways to divide h tokens among s spans, and the others among
+The places of the spans are drawn again at each update: all ways to divide h tokens among s spans, and the others among
 the gaps between them, are equally likely. Two spans never touch. (T5's own program always hides a text's last tokens,
 and never its first; here both may be hidden.)
 """

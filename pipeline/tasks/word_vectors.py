@@ -128,8 +128,8 @@ class WordVectorTask(PairTask):
             and len(ids_in_text - set(range(len(SPECIAL_TOKENS)))) < 2
         ):
             raise DataError(
-                "the training data has one word alone, and negative sampling tells a word from others: give more text, "
-                "or leave word_vectors.negatives out"
+                "the training data has only one word, and negative sampling distinguishes a word from others: give "
+                "more text, or leave word_vectors.negatives out"
             )
 
     def _predictions(

@@ -64,7 +64,7 @@ class Trainer:
         self._reads_later = reads_later and not self.state.is_sharded
 
     def run(self) -> None:
-        """Train until the end. Raises Stopped, with all saved, when asked to stop; ComputationFailed if the loss
+        """Train until the end. Raises StoppedError, with all saved, when asked to stop; ComputationFailed if the loss
         explodes.
         """
         self.state.model.train()
@@ -292,7 +292,7 @@ class Trainer:
             raise self.stop_error()
 
     def save_and_stop(self) -> None:
-        """Save, where that is not done, and raise Stopped in all processes together."""
+        """Save, where that is not done, and raise StoppedError in all processes together."""
         progress = self.state.progress
         if progress.step not in progress.saved:
             self.write_checkpoint()

@@ -196,7 +196,7 @@ class GradientComputer:
             self.zero_grad()
 
     def zero_grad(self) -> None:
-        """Begin anew, with no gradient."""
+        """Discard the gradient."""
         for parameter in self.parameters:
             parameter.grad = None
 

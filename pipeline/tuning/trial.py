@@ -76,7 +76,7 @@ def run_trial(
         log: receives messages.
 
     Raises:
-        Stopped: the user stops the search; the trial then stays as it is, and the next worker goes on with it. The
+        StoppedError: the user stops the search; the trial then stays as it is, and the next worker goes on with it. The
             same holds for errors that have nothing to do with the configuration (no data, a full disk).
     """
     configuration = suggest_configuration(trials.parameters, claimed.trial)

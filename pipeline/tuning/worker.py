@@ -43,7 +43,7 @@ class WorkerJob:
 
 
 def run_worker(job: WorkerJob) -> None:
-    """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
+    """Run trials up to the limit. Raises StoppedError when asked to stop; the next worker resumes the trial."""
     num_finished = sum(each.state.is_finished() for each in job.trials.all_trials())
     total = num_remaining_trials(job.trials.config.trials, num_finished)
     with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=num_finished) as bar:
@@ -125,7 +125,7 @@ def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> N
         arguments: the arguments of `tfm` for one worker.
 
     Raises:
-        Stopped: a worker was stopped.
+        StoppedError: a worker was stopped.
         TfmError: a worker failed.
     """
     if is_search_over(job.trials):
@@ -239,7 +239,7 @@ def run_workers_on_cluster(
         num_workers: the number of workers; None for as many as there is room for.
 
     Raises:
-        Stopped: on SIGTERM, Ctrl-C or SIGHUP.
+        StoppedError: on SIGTERM, Ctrl-C or SIGHUP.
         TfmError: a worker failed.
     """
     if is_search_over(job.trials):

@@ -185,7 +185,7 @@ def _merges_without(model: Mapping[str, Any], control: Collection[str | None]) -
     faulty = [number for number, each in enumerate(merges) if len(each) != 2 or not all(each)]
     if faulty:
         problem = f"its merge {faulty[0] + 1} ({model['merges'][faulty[0]]!r:.40}) is no pair of pieces"
-        raise ValueError(f"{problem}: save it anew, by the tokenizers or transformers that it is from")
+        raise ValueError(f"{problem}: save it again, with the version of tokenizers or transformers that it is from")
     names = {*control}
     return [each for each in merges if names.isdisjoint((*each, each[0] + each[-1].removeprefix(prefix)))]
 

@@ -67,7 +67,7 @@ def growth_problem(old: Tokenizer) -> str | None:
     document: TokenizerJson = old.document
     model = document["model"]
     if has_unnumbered_pieces(document):
-        return "it cuts texts by pieces that have no number of their own, which new ones would stand behind"
+        return "it splits texts at pieces without an id, and new pieces would come after these"
     if model["type"] not in GROWERS:
         return f"its model is of another type ({model['type']})"
     if model["type"] == "WordPiece" and model["continuing_subword_prefix"] != CONTINUATION_PREFIX:

@@ -68,7 +68,7 @@ def plan(
         corpus, *vocabularies = count_corpus_and_vocabularies(resolved, number)
         stale_data = stale_data_reason(resolved)
     if stale_data is not None:
-        note = "the plan is that of the dataset on disk; `tfm tokenize` and `tfm preprocess` make it anew"
+        note = "the plan is that of the dataset on disk; `tfm tokenize` and `tfm preprocess` make it again"
         make_reporter().warn(f"{stale_data}: {note}")
     length = mean_reference_length(resolved) if devices is None else None
     measured = None

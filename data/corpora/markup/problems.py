@@ -46,7 +46,7 @@ def page_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     if lines and PAGE_PATTERN.match(lines[0]):
-        return "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
+        return "is XML or HTML, and its tags would become words: write its texts, one a line, into a file"
     return None
 
 

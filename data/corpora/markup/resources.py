@@ -130,4 +130,6 @@ def _yaml_reason(first: re.Match[str] | None, second: re.Match[str] | None) -> s
         remedy = "make PO of both, as by `yaml2po -t SOURCE TARGET OUT.po` of translate-toolkit"
         return f'holds messages of one language with their names (YAML): {remedy}, and set format = "po"'
     remedy = """python -c 'import json, yaml; print(json.dumps(yaml.safe_load(open("FILE"))))' > OUT.json"""
-    return f'is YAML, whose keys would be words: write it as JSON, as by {remedy}, whose rows format = "jsonl" reads'
+    return (
+        f'is YAML, and its keys would become words: write it as JSON, as by {remedy}; format = "jsonl" reads its rows'
+    )

@@ -128,7 +128,9 @@ def _check_url(url: str) -> None:
     scheme = "" if match is None else match[1].lower()
     if scheme not in SCHEMES:
         supported = ", ".join(SCHEMES[:-1])
-        raise DataError(f'"{scheme}://" is no place of corpora; use one of {supported}', file=redact_credentials(url))
+        raise DataError(
+            f'"{scheme}://" is not a supported scheme; use one of {supported}', file=redact_credentials(url)
+        )
     if "::" in url or "*" in url:
         raise DataError("a URL names a single file, without * and ::", file=redact_credentials(url))
 
@@ -212,4 +214,4 @@ def _check_encoding(url: str, stream: Any) -> None:
     """Raise DataError if a server sends a file in an encoding that nobody asked for and no reader knows."""
     headers = getattr(getattr(stream, "r", None), "headers", {})
     if (encoding := headers.get("Content-Encoding", "").lower()) not in HTTP_ENCODINGS:
-        raise DataError(f"is sent as {encoding:.40}, which was not asked for", file=redact_credentials(url))
+        raise DataError(f"is sent as {encoding:.40}, an encoding that was not requested", file=redact_credentials(url))

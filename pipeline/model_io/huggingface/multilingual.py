@@ -50,8 +50,8 @@ def detect_language_position(folder: Snapshot, settings: JsonObject) -> JsonObje
     else:
         raise ValueError(
             f"its tokenizer has the language {position} a source, and decoder_start_token_id = {begin}: there are "
-            "models with it before, whose targets begin with </s>, and with it behind, whose targets begin with their "
-            "language"
+            "models with it before and targets that begin with </s>, and models with it after and targets that begin "
+            "with their language"
         )
     return {LANGUAGE_MARKING_KEY: marking, "decoder_start_token_id": settings.get("bos_token_id", 0)}
 

@@ -79,7 +79,7 @@ def evaluations_from_json(content: Mapping[str, Any]) -> list[Evaluation]:
 def raise_scores_file_errors(file: Path, *, again: str) -> Iterator[None]:
     """Turn errors in reading and using a scores.json that tfm did not write into a DataError while the body runs.
 
-    again: how it is made anew, in words.
+    again: how it is made again, in words.
     """
     try:
         yield

@@ -69,7 +69,7 @@ class TorchNetwork:
         """Load a version of a model. Raises DataError if another is published there now, or none."""
         loaded = load_model(version.folder, "cpu")
         if loaded.artifact is None or loaded.artifact.fingerprint != version.fingerprint:
-            raise DataError("was published anew while it was loaded", file=version.folder)
+            raise DataError("was replaced by a new version while it was loaded", file=version.folder)
         loaded.model.eval()
         shortlist = None
         if (shortlist_version := version.shortlist) is not None:

@@ -43,12 +43,12 @@ class CompletionBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    model: str | None = Field(None, description="name of the model; may be left out where there is one alone")
+    model: str | None = Field(None, description="name of the model; optional if there is only one")
     prompt: str | list[str] = Field("", description="the beginning of the text")
-    max_tokens: int | None = Field(None, ge=1, description="the most tokens of the text, 16 where it is left out")
+    max_tokens: int | None = Field(None, ge=1, description="the most tokens of the text, 16 by default")
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
-    seed: int | None = Field(None, ge=0, lt=2**32, description="of every draw; 1 where it is left out")
+    seed: int | None = Field(None, ge=0, lt=2**32, description="of every draw, 1 by default")
     stop: str | list[str] | None = Field(None, description="texts before which the text ends")
     stream: bool = Field(False, description="whether it comes in parts, as server-sent events")
     echo: bool = Field(False, description="whether the prompt comes before the text")

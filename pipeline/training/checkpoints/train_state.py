@@ -28,7 +28,7 @@ NUM_PROCESSES_KEY = "processes"
 
 
 class ExecutionSettings(BaseModel):
-    """The decisions of the first start that depend on the machine, and that a resumed run must not make anew."""
+    """The decisions of the first start that depend on the machine, and that a resumed run must not make again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -105,7 +105,7 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: R
         needs = 'search.metric = "bleu", or another score of texts'
         raise RecipeError(f"{location} has no effect on the {config.metric} of validation: {needs}")
     if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
-        raise RecipeError(f"{location} has no effect on validation, where training.validation says how it translates")
+        raise RecipeError(f"{location} has no effect on validation, which uses training.validation")
     return full
 
 

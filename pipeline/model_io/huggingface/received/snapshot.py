@@ -61,5 +61,5 @@ class Snapshot(PretrainedFolder):
             names = [*dict.fromkeys(name if isinstance(name, str) else repr(name) for name in weight_map.values())]
             yield from ((name, self.locate_file(name, referring_file=WEIGHTS_INDEX_FILE)) for name in sorted(names))
         else:
-            problem = f"has no {WEIGHTS_FILE}: weights are read from safetensors alone; save it anew with transformers"
+            problem = f"has no {WEIGHTS_FILE}: weights are read from safetensors alone; save it again with transformers"
             raise DataError(problem, file=self.folder)
