@@ -63,12 +63,12 @@ def serve(
         if against is not None:
             run_tfm("export", model, "--to", "ctranslate2", "--out", folder / "engine")
             command = [sys.executable, "-m", "bench.peers.decoding.serve_ctranslate2", str(folder / "engine")]
-            rival, _ = stack.enter_context(running_server([*command, str(workers), str(beam)], folder / "peer"))
-            asyncio.run(ask_all(rival, lines[:WARM_UP_LINES], clients))
+            peer_address, _ = stack.enter_context(running_server([*command, str(workers), str(beam)], folder / "peer"))
+            asyncio.run(ask_all(peer_address, lines[:WARM_UP_LINES], clients))
         for number in range(rounds):
             served.append(measure_load(port, lines, clients))
             if against is not None:
-                peers.append(measure_load(rival, lines, clients))
+                peers.append(measure_load(peer_address, lines, clients))
             if beside:
                 translated.append(translate_rate(TFM, model, lines, beam, batch, folder / f"out{number}"))
     figures: dict[str, Any] = {"seconds_to_ready": ready, **median_load(served)}
@@ -155,11 +155,11 @@ def is_ready(port: int) -> bool:
 
 async def ask_all(port: int, lines: Sequence[str], clients: int) -> list[tuple[float, str]]:
     """The seconds that each line took, and its translation, when so many clients ask all of them together."""
-    waiting, answers = iter(enumerate(lines)), [(0.0, "")] * len(lines)
+    numbered_lines, answers = iter(enumerate(lines)), [(0.0, "")] * len(lines)
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for number, line in waiting:
+        for number, line in numbered_lines:
             body = json_module.dumps({"q": line, "source": "auto", "target": target}).encode()
             start = time.monotonic()
             writer.write(HEAD % len(body) + body)

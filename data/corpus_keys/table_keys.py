@@ -33,15 +33,15 @@ UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (
 """Keys with the values that they have in a dumped config that does not set them; configs once had none of them."""
 
 
-def drop_unset_keys(dumped: Any) -> Any:
+def drop_unset_keys(settings: Any) -> Any:
     """Remove keys that are not set from a dumped config, so that artifacts that were made before there were these keys
     stay fresh.
     """
-    if isinstance(dumped, dict):
+    if isinstance(settings, dict):
         return {
-            key: drop_unset_keys(value) for key, value in dumped.items() if {key: value} not in UNSET_KEYS_WITH_VALUES
+            key: drop_unset_keys(value) for key, value in settings.items() if {key: value} not in UNSET_KEYS_WITH_VALUES
         }
-    return [drop_unset_keys(value) for value in dumped] if isinstance(dumped, list) else dumped
+    return [drop_unset_keys(value) for value in settings] if isinstance(settings, list) else settings
 
 
 def table_keys_problem(corpus: Any) -> str | None:
@@ -123,8 +123,12 @@ def synthetic_text_files(folder: str, side: object) -> dict[str, str]:
         folder: of the text.
         side: the side that the model wrote; if it is not the target, it is the source.
     """
-    read, written = (str(Path(folder) / name) for name in SYNTHETIC_FILES)
-    return {"source": read, "target": written} if side == "target" else {"source": written, "target": read}
+    source_file, target_file = (str(Path(folder) / name) for name in SYNTHETIC_FILES)
+    return (
+        {"source": source_file, "target": target_file}
+        if side == "target"
+        else {"source": target_file, "target": source_file}
+    )
 
 
 def synthetic_problem(corpus: Any) -> str | None:

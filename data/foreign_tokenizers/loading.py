@@ -89,13 +89,13 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
             f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_TOKENIZER_FILE_BYTES:,} at most"
         )
     tokenizer = Tokenizer.from_json(text)
-    unmapped = {*renumbered.unmapped_ids}
+    unmapped_ids = {*renumbered.unmapped_ids}
     if form.has_ids(config):
-        rows = [None if new in unmapped else old for new, old in enumerate(renumbered.rows)]
+        rows = [None if new in unmapped_ids else old for new, old in enumerate(renumbered.rows)]
         numbering = _fairseq_numbering(source)
         tokenizer = tokenizer.with_original_ids(rows if numbering is None else fairseq_ids(pieces, rows, numbering))
     control_tokens = {
-        role: pieces[renumbered.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped
+        role: pieces[renumbered.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped_ids
     }
     return ForeignTokenizer(tokenizer, form.name, control_tokens)
 

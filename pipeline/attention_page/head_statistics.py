@@ -84,8 +84,8 @@ def measure_heads(
     if not num_sentences:
         raise DataError("contains no sentence that the model can read", file=files[0])
     order = list(ATTENTION_KIND_TITLES)
-    ordered = sorted(sums, key=lambda key: (order.index(key[0]), key[1] or 0))
-    measures = tuple(each for key in ordered for each in sums[key].measures(*key))
+    sorted_keys = sorted(sums, key=lambda key: (order.index(key[0]), key[1] or 0))
+    measures = tuple(each for key in sorted_keys for each in sums[key].measures(*key))
     return HeadReport(num_sentences, measures, tuple(syntax.relations()))
 
 

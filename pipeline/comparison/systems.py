@@ -111,7 +111,9 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
         translations_manifest = None
     tests = {}
     if translations_manifest is not None:
-        tests = read_artifact(translations, lambda made: _read_translations(made, list(fingerprints)), "translate")
+        tests = read_artifact(
+            translations, lambda artifact: _read_translations(artifact, list(fingerprints)), "translate"
+        )
     if not tests and not figures and not notes:
         notes.append(NO_TRANSLATIONS_REASON)
     evaluation = EvaluationConfig()

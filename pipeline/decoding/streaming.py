@@ -124,8 +124,8 @@ def generate_stream(
         blocked = (values == NEG_INF) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
         if not (values.isfinite() | blocked).all():
             raise DataError(NON_FINITE_MESSAGE)
-        produced = (~blocked).cpu()
-        yield NextPieces(texts[produced].tolist(), tokens[~blocked].tolist(), values[~blocked].tolist())
+        has_output = (~blocked).cpu()
+        yield NextPieces(texts[has_output].tolist(), tokens[~blocked].tolist(), values[~blocked].tolist())
         pieces = torch.cat([pieces, tokens.unsqueeze(1)], 1)
         active = ~blocked if continue_past_line_end else ~blocked & (tokens != EOS_ID)
         if not active.all():

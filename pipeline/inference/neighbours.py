@@ -140,8 +140,11 @@ def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
     """
     alphabetic_words = [word for word in words.rows if any(map(str.isalpha, word))]
     is_single_letter = [len(word) == 1 and word.lower() != word.upper() for word in alphabetic_words]
-    ordered = [*compress(alphabetic_words, map(not_, is_single_letter)), *compress(alphabetic_words, is_single_letter)]
-    classes = dict.fromkeys(ordered[:MAX_WORDS_IN_PLOT], "")
+    ordered_words = [
+        *compress(alphabetic_words, map(not_, is_single_letter)),
+        *compress(alphabetic_words, is_single_letter),
+    ]
+    classes = dict.fromkeys(ordered_words[:MAX_WORDS_IN_PLOT], "")
     if len(classes) < 2:
         raise RecipeError(f"a picture needs two words or more, and the model has {len(classes)}")
     return classes

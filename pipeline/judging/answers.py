@@ -96,10 +96,10 @@ def make_tie_answers(campaign: Campaign, judge: Judge) -> list[Answer]:
 
 def missing_items(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[str]]:
     """The items that each judge who answered anything has left out, in the order shown; only judges with any."""
-    answered = {(answer.judge, answer.item.id) for answer in answers}
+    answered_pairs = {(answer.judge, answer.item.id) for answer in answers}
     names = {answer.judge for answer in answers}
     missing = {
-        judge.name: [item for item in judge.items if (judge.name, item) not in answered]
+        judge.name: [item for item in judge.items if (judge.name, item) not in answered_pairs]
         for judge in campaign.judges
         if judge.name in names
     }

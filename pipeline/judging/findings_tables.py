@@ -235,5 +235,5 @@ def _format_interval(low: float | None, high: float | None) -> str:
     return EMPTY_CELL if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
-def _format_share(passed: Sequence[bool]) -> str:
-    return f"{passed.count(True)} of {len(passed)}" if passed else EMPTY_CELL
+def _format_share(has_passed: Sequence[bool]) -> str:
+    return f"{has_passed.count(True)} of {len(has_passed)}" if has_passed else EMPTY_CELL

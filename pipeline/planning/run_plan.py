@@ -114,7 +114,7 @@ def make_plan(
     corpus: CorpusSize,
     vocabularies: tuple[int, int],
     devices: tuple[int, DeviceSpec] | None,
-    measured: ShortTrainingMeasurement | None,
+    measurement: ShortTrainingMeasurement | None,
     *,
     price: float | None,
     stale_data: str | None = None,
@@ -126,7 +126,7 @@ def make_plan(
         corpus: its training data.
         vocabularies: the number of pieces of source and target.
         devices: their number and kind; None for this machine.
-        measured: what was measured on this machine; None for another one.
+        measurement: of a short training on this machine; None for another machine.
         price: of a device and hour; None for none.
         stale_data: as `RunPlan` has it.
 
@@ -147,18 +147,21 @@ def make_plan(
         shapes, model, config, sizes, vocabularies[1], low_precision=low_precision, num_devices=number, image=image
     )
     assumptions = _assumptions_about_data(recipe, corpus)
-    if measured is not None:
+    if measurement is not None:
         if _takes_steps_without_gradient(recipe, corpus):
             memory |= {"gradients": 0.0, "activations": 0.0}
-        memory = measured.split_peak_memory(memory)
-        batches, _ = batches_and_epochs(config, lambda _: corpus.batches_per_epoch, measured.updates, number)
-        updates = corpus.updates * corpus.batches_per_update * measured.updates / batches
-        limit, seconds = measured.memory_limit, measured.training_seconds(updates, num_validations(recipe, corpus))
+        memory = measurement.split_peak_memory(memory)
+        batches, _ = batches_and_epochs(config, lambda _: corpus.batches_per_epoch, measurement.updates, number)
+        updates = corpus.updates * corpus.batches_per_update * measurement.updates / batches
+        limit, seconds = (
+            measurement.memory_limit,
+            measurement.training_seconds(updates, num_validations(recipe, corpus)),
+        )
         translations_note = (
             ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
         )
-        basis = f"training from {measured.updates} measured updates and a validation{translations_note}"
-        assumptions.append(f"{basis}; {measured.uncounted_costs_note}")
+        basis = f"training from {measurement.updates} measured updates and a validation{translations_note}"
+        assumptions.append(f"{basis}; {measurement.uncounted_costs_note}")
     else:
         assert devices is not None
         device = devices[1]

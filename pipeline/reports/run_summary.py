@@ -239,10 +239,10 @@ def _is_log_of_model(lines: Sequence[Mapping[str, object]], file: Path, model: M
     steps, losses = curve_points(lines, "valid", "loss")
     if not steps or steps[-1] != model.figures.get("updates"):
         return False
-    validated = dict(zip(steps, losses, strict=True))
-    published, loss = model.figures.get("steps"), get_number(get_table(model.figures, "validation"), "loss")
-    if isinstance(published, list) and len(published) == 1 and loss is not None:
-        return bool(validated.get(published[0]) == loss)
+    losses_by_step = dict(zip(steps, losses, strict=True))
+    num_steps, loss = model.figures.get("steps"), get_number(get_table(model.figures, "validation"), "loss")
+    if isinstance(num_steps, list) and len(num_steps) == 1 and loss is not None:
+        return bool(losses_by_step.get(num_steps[0]) == loss)
     return _training_seconds_match(lines, model)
 
 
@@ -250,24 +250,28 @@ def _training_seconds_match(lines: Sequence[Mapping[str, object]], model: Manife
     """Whether a training could have taken as long as the model's: its clock goes on to the end of the last validation,
     and nothing but updates comes in between."""
     steps, clock = curve_points(lines, "train", "seconds")
-    validated, durations = curve_points(lines, "valid", "seconds")
+    validation_steps, durations = curve_points(lines, "valid", "seconds")
     total = get_number(model.figures, "training_seconds")
     if not steps or total is None:
         return True
-    minimum = clock[-1] + sum(each for at, each in zip(validated, durations, strict=True) if at >= steps[-1])
-    return abs(total - minimum) < 0.01 if steps[-1] == validated[-1] else minimum < total + 0.01
+    minimum = clock[-1] + sum(each for at, each in zip(validation_steps, durations, strict=True) if at >= steps[-1])
+    return abs(total - minimum) < 0.01 if steps[-1] == validation_steps[-1] else minimum < total + 0.01
 
 
 def _steps_and_seconds(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
     """Steps, and the seconds that updates had taken up to them: those of validations are counted out."""
     steps, seconds = curve_points(metrics, "train", "seconds")
-    validated, durations = curve_points(metrics, "valid", "seconds")
+    validation_steps, durations = curve_points(metrics, "valid", "seconds")
     updates, total = (get_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
     end = int(updates)
     if end > max(steps, default=0):  # the last updates are too few for a line; all is over after a last validation
-        steps, seconds, validated = [*steps, end], [*seconds, total], [min(at, end - 1) for at in validated]
+        steps, seconds, validation_steps = (
+            [*steps, end],
+            [*seconds, total],
+            [min(at, end - 1) for at in validation_steps],
+        )
     of_updates = [
-        until - sum(each for at, each in zip(validated, durations, strict=True) if at < step)
+        until - sum(each for at, each in zip(validation_steps, durations, strict=True) if at < step)
         for step, until in zip(steps, seconds, strict=True)
     ]
     return [0, *steps], [0.0, *of_updates]

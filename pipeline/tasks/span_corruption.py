@@ -192,9 +192,12 @@ def draw_compositions(totals: Ints, parts: Ints, keys: RandomKeys) -> NDArray[np
     row = np.repeat(np.arange(len(totals)), num_gaps)
     position = np.arange(len(row)) - np.repeat(np.cumsum(num_gaps) - num_gaps, num_gaps)
     order = np.lexsort((hash_numbers(keys[row], position), row))
-    chosen = order[position < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
+    boundaries = order[position < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
     nonempty = np.flatnonzero(parts)
-    rows, ends = np.concatenate([row[chosen], nonempty]), np.concatenate([position[chosen] + 1, totals[nonempty]])
+    rows, ends = (
+        np.concatenate([row[boundaries], nonempty]),
+        np.concatenate([position[boundaries] + 1, totals[nonempty]]),
+    )
     order = np.lexsort((ends, rows))
     rows, ends = rows[order], ends[order]
     begins = np.insert(ends[:-1], 0, 0)

@@ -148,8 +148,8 @@ class Trainer:
     def learning_rate(self, step: int) -> float:
         """The rate of update number `step`."""
         schedule = self.config.schedule
-        course = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
-        return SCHEDULES[schedule.name](step, schedule, course)
+        context = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
+        return SCHEDULES[schedule.name](step, schedule, context)
 
     def apply_update(self, pending: PendingUpdate) -> None:
         """Change the weights by the gradient, where the device has not done so, and their average."""

@@ -109,7 +109,7 @@ def train_and_publish(
         if world.is_main_process:
             draw_curves(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)
-            tags = {"model": read_artifact(plan.folder, lambda made: made.fingerprint)}
+            tags = {"model": read_artifact(plan.folder, lambda manifest: manifest.fingerprint)}
             trainer.log.close([session.folder / "curves.svg", plan.folder / "manifest.json"], tags, is_finished=True)
 
 
@@ -141,7 +141,7 @@ def normalize_like_pretrained(session: TrainingSession) -> Dataset:
     folder = Path(str(session.config.init_from))
     pretrained_input = session.plan.inputs["init_from"]
     preparation = read_artifact(
-        folder, lambda made: read_image_transform(made.folder, made.path), must_match=pretrained_input
+        folder, lambda manifest: read_image_transform(manifest.folder, manifest.path), must_match=pretrained_input
     )
     if session.data.preparation == preparation:
         return session.data

@@ -73,5 +73,5 @@ def fairseq_ids(pieces: Mapping[int, str], ids: Sequence[int | None], numbering:
     if tuple(pieces.get(number) for number in range(len(MODEL_HEAD))) != MODEL_HEAD:
         return [*ids]
     control_ids, offset = numbering.control_ids, numbering.offset
-    moved = [None if number is None else control_ids.get(pieces[number], number + offset) for number in ids]
-    return [control_ids["<pad>"] if moved[0] is None else moved[0], *moved[1:]]
+    renumbered_ids = [None if number is None else control_ids.get(pieces[number], number + offset) for number in ids]
+    return [control_ids["<pad>"] if renumbered_ids[0] is None else renumbered_ids[0], *renumbered_ids[1:]]

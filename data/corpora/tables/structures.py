@@ -43,10 +43,10 @@ def value_problem(column: str, value: object) -> str | None:
     first = value[0] if isinstance(value, list) and value else None
     if not isinstance(first, dict):
         return None
-    for speaker, said in TURN_KEYS:
-        if speaker in first and said in first:
-            turns = f"{{source: .[-2].{said}, target: .[-1].{said}}}"
-            rows = f"jq -c '.. | arrays | select(.[0].{speaker}?) | {turns}' FILE"
+    for speaker_key, text_key in TURN_KEYS:
+        if speaker_key in first and text_key in first:
+            turns = f"{{source: .[-2].{text_key}, target: .[-1].{text_key}}}"
+            rows = f"jq -c '.. | arrays | select(.[0].{speaker_key}?) | {turns}' FILE"
             return f"holds turns of conversations: write what is read and the answer as two texts, as by {rows}"
     if "qas" in first:
         rows = (

@@ -161,8 +161,10 @@ class _ItemBuilder:
         original, replacements = column[line], [text for text in column if text.split() and text != column[line]]
         replacements = rng.sample(replacements, min(MAX_REPLACEMENT_TEXTS, len(replacements)))
         num_spoiled = {"pairwise": 1, "best": len(self.systems) - 1}.get(kind, 1)
-        bad = [corrupt_text(original, replacements, rng) for _ in range(num_spoiled)] if original.split() else [None]
-        texts = [text for text in bad if text is not None]
+        corrupted_texts = (
+            [corrupt_text(original, replacements, rng) for _ in range(num_spoiled)] if original.split() else [None]
+        )
+        texts = [text for text in corrupted_texts if text is not None]
         if len(texts) < num_spoiled:
             return None
         check_texts = rng.sample([*texts, original], len(texts) + 1) if kind in ("pairwise", "best") else texts

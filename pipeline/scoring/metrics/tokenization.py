@@ -111,8 +111,8 @@ class CompoundSplitter:
 class PaperBLEU(BLEU):
     """sacrebleu's BLEU, which leaves out spaces at the end of a line, as those that Perl knows."""
 
-    def _preprocess_segment(self, sent: str) -> str:
-        line: str = self.tokenizer((sent.lower() if self.lowercase else sent).rstrip(string.whitespace))
+    def _preprocess_segment(self, segment: str) -> str:
+        line: str = self.tokenizer((segment.lower() if self.lowercase else segment).rstrip(string.whitespace))
         return line
 
 

@@ -56,12 +56,14 @@ class Glossary:
         text = _normalize(sentence)
         folded_characters = [_fold(character) for character in text]
         positions = [position for position, characters in enumerate(folded_characters) for _ in characters]
-        exact, folded = self._patterns
+        exact_pattern, folded_pattern = self._patterns
         # of two matches at one position the one in the exact spelling comes first
-        matches = [(match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact.finditer(text)]
+        matches = [
+            (match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact_pattern.finditer(text)
+        ]
         matches += [
             (positions[match.start()], -positions[match.end() - 1] - 1, 1, self._folded[match.group()])
-            for match in folded.finditer("".join(folded_characters))
+            for match in folded_pattern.finditer("".join(folded_characters))
         ]
         terms: list[str] = []
         end_of_last = 0

@@ -59,11 +59,11 @@ class EvolutionSampler(IndependentSampler):
 
     def parents(self, study: Study, number: int) -> list[FrozenTrial]:
         """The two parents of a trial, drawn from the fittest before its generation; none in the first."""
-        fittest = finished_trials_before(study, number - number % self.population)[: self.survivors]
-        if not fittest:
+        survivors = finished_trials_before(study, number - number % self.population)[: self.survivors]
+        if not survivors:
             return []
-        indexes = trial_generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
-        return [fittest[int(each)] for each in indexes]
+        indexes = trial_generator(self.seed, number).choice(len(survivors), min(2, len(survivors)), replace=False)
+        return [survivors[int(each)] for each in indexes]
 
 
 def draw_value(distribution: BaseDistribution, rng: np.random.Generator) -> Any:
