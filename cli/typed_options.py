@@ -1,4 +1,4 @@
-"""Commands whose options are one typed object: typer sees a parameter for each field of its dataclass."""
+"""Commands with options in one typed object: typer gets a parameter per field of a dataclass."""
 
 import functools
 from collections.abc import Callable

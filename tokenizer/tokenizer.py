@@ -87,7 +87,7 @@ class Tokenizer:
             raise ValueError(tokenizers_error_message(error)) from error
 
     def with_original_ids(self, original_ids: Sequence[int | None]) -> "Tokenizer":
-        """The same tokenizer, whose pieces have these ids where it comes from."""
+        """Return the same tokenizer, with the ids of its pieces in the original vocabulary."""
         tokenizer = copy.copy(self)
         tokenizer.original_ids = tuple(original_ids)
         return tokenizer

@@ -237,7 +237,7 @@ def choose_inner_attention(
     dtype: torch.dtype = torch.float32,
     lookup: AttentionWeightFunction = softmax_weights,
 ) -> InnerAttention:
-    """Return torch's kernels where they compute the same, else the explicit equation.
+    """Return torch's kernels if they compute the same, else the explicit equation.
 
     Args:
         score: (query, key) -> logits (B, H, T, S).

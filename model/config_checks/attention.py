@@ -4,7 +4,9 @@ from tfm.model.config_fields import ModelFields
 
 
 def projections_width_problem(config: ModelFields) -> str | None:
-    """Rows are cut into heads as they are: one width, as many heads of keys and values as of queries."""
+    """Why attention without projections cannot split rows into heads: it needs one width, and as many heads of keys and
+    values as of queries.
+    """
     if config.attention_projections:
         return None
     for side in config.attention_sides:

@@ -21,7 +21,7 @@ FROZEN_INFIX, DOWN_SUFFIX, UP_SUFFIX = ".frozen.", ".a", ".b"
 
 
 class LoraLinear(Linear):
-    """A linear layer (N, in) -> (N, out) around a frozen one; one product where no gradient is needed.
+    """A frozen linear layer (N, in) -> (N, out) with an adapter; without gradients it is a single product.
 
     Args:
         frozen: the layer, whose weight stays.

@@ -29,7 +29,7 @@ SUPPORTED_KEYS = (
     *("encoder", "decoder", "norm", "norm_eps", "positions", "rotary", "tie", "scale_embedding", "output_bias"),
     *("activation", "max_length", "dropout", "init_range", "source_vectors", "target_vectors", "freeze_vectors"),
 )
-"""The keys that may be other than by default: they are implemented here, or count in training alone."""
+"""The keys that may differ from their defaults: they are implemented here, or only affect training."""
 LABEL_MODEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "pooling", "begin_token")
 """These keys of models that give labels."""
 LANGUAGE_MODEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "block")

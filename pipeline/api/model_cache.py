@@ -21,7 +21,7 @@ ModelKey = tuple[str, str, str]
 
 
 def register_model(loaded: LoadedModel) -> ModelKey | None:
-    """Enter a model for `find_or_reload_model`, and return its address; None for one that is in no folder."""
+    """Register a model for `find_or_reload_model` and return its address; None for a model without a folder."""
     if loaded.artifact is None:
         return None
     device = next(loaded.model.parameters()).device

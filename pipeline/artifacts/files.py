@@ -84,7 +84,7 @@ def name_problem(name: str) -> str | None:
 
 
 def atomic_swap(path: Path, other_path: Path) -> bool:
-    """Let two names of one file system give each other's file or folder, in one step that no kill divides.
+    """Exchange two files or folders of one file system atomically.
 
     False if this system or file system cannot do that (NFS; Linux before 3.15), and nothing was changed.
     """

@@ -1,4 +1,4 @@
-"""The place of an artifact, before one is put there: what is in it is tfm's own, or nothing."""
+"""The output place of an artifact: it must be free, or have an artifact of tfm."""
 
 import os
 from contextlib import suppress

@@ -92,7 +92,7 @@ def _check_has_hidden_states(loaded: LoadedModel) -> None:
 
 
 def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
-    """The layers, and what gives the rows after the last one: a norm, or a recurrent encoder itself."""
+    """The layers, and the module that gives the final rows: a norm, or the recurrent encoder itself."""
     model: Any = loaded.model
     if isinstance(model, RecurrentEncoderDecoder):
         return list(model.encoder.layers), model.encoder

@@ -133,8 +133,8 @@ def read_word_classes(file: Path, words: WordVectors) -> dict[str, str]:
 
 
 def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
-    """The words that the tokenizer numbered first, without a class: the most frequent ones of kind `word`, and about so
-    of those that cut words, whose alphabet comes first.
+    """The words with the lowest ids that have no class: the most frequent ones for kind `word`, and roughly so for
+    pieces, after the alphabet.
 
     Pieces without a letter are no words, and single letters of alphabets that have capitals come last.
     """

@@ -200,14 +200,14 @@ def run_recipes_on_cluster(
 
 
 def error_text(error: TfmError | OSError) -> str:
-    """The text of an error that is caught here and not where a command ends."""
+    """The text of an error that is caught here instead of at the end of the command."""
     if isinstance(error, OSError):
         return f"{error.filename2 or error.filename or 'a stream'}: {error.strerror or error}"
     return str(error)
 
 
 def plan_stage(recipe: Recipe, stage: str, paths: RunPaths) -> Plan | None:
-    """Return the plan of a stage whose result runs may share, where its inputs are there; else None.
+    """Return the plan of a stage with a result that runs can share; None if its inputs do not exist yet.
 
     Args:
         recipe: the recipe.

@@ -135,7 +135,7 @@ def section_name(section: type[BaseModel]) -> str:
 
 
 def _rules_of_section(part: str) -> Sequence[UnusedKeysRule]:
-    """The rules that concern a part alone, among others perhaps."""
+    """The rules that concern this section, perhaps with others."""
     if part in OUTPUT_RULES:
         return OUTPUT_RULES[part]
     from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES

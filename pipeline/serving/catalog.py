@@ -172,7 +172,7 @@ def _check_is_translated(model: ServedModel, pair: tuple[str, str]) -> None:
 
 
 def served_name(folder: Path) -> str:
-    """The name of a model: its run's, where it is the model of a run."""
+    """The name of a model: that of its run, if it is the model of a run."""
     path = folder.resolve()
     return path.parent.name if path.name == "model" else path.name
 
@@ -223,7 +223,7 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
 
 
 def _read_shortlist_version(folder: Path, source: Tokenizer, target: Tokenizer) -> ShortlistVersion:
-    """The version of a shortlist that is published now. Raises DataError if it is none of these vocabularies."""
+    """Read the published version of a shortlist. Raises DataError if it belongs to other vocabularies."""
     shortlist = Input.from_artifact(folder, SHORTLIST_STAGE)
     read_shortlist(folder, source, target, must_match=shortlist)
     return ShortlistVersion(folder.absolute(), shortlist.fingerprint)

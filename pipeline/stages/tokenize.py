@@ -203,7 +203,7 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
 
 
 def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
-    """The tokenizers that are there already, by side; says what they are."""
+    """Read the existing tokenizers by side, and report what they are."""
     if config.grow is not None:
         return {}
     if config.file is not None:

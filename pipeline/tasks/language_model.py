@@ -35,7 +35,7 @@ class LanguageModel(PairTask):
 
     @classmethod
     def from_context(cls, context: TaskContext) -> "LanguageModel":
-        """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
+        """The task of a recipe, on lines or, if `model.block` is set, on windows."""
         settings = make_criterion(context.config), flat_rows_of_task(context)
         return cls(*settings) if context.model.block is None else RunningText(context.model.block, *settings)
 

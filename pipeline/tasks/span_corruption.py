@@ -98,7 +98,7 @@ class SpanCorruption(PairTask):
         return add_evaluation_sums([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
+        """Raise DataError also if a text may have more spans than there are sentinels."""
         longest = int(max(each.target_lengths.max(initial=model.max_length - 1) for each in (data.train, data.valid)))
         num_required = num_spans(longest, self.spans)
         if len(self.sentinels) < num_required:

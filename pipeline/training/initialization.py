@@ -1,4 +1,4 @@
-"""Initial weights that are not random: another model's, those that the task sets, and pretrained word vectors."""
+"""Initial weights that are not random: those of another model, of the task, and of pretrained word vectors."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -137,7 +137,7 @@ def resize_embeddings(
 
 
 def append_mean_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
-    """Append to (V, ...) a row for each new piece: the mean of the rows of the pieces whose place it takes."""
+    """Append to (V, ...) a row for each new piece: the mean of the rows of the old pieces that it replaces."""
     new = [table[list(ids)].double().mean(0) for ids in pieces]
     return torch.cat([table, torch.stack(new).to(table)]) if new else table
 

@@ -194,7 +194,7 @@ class Trainer:
             progress.line = RunningSums()
 
     def progress_message(self, update: UpdateSums, pending: PendingUpdate, seconds: float) -> str:
-        """Return the text beside the progress bar, at most twice a second; else an empty one.
+        """Return the text beside the progress bar at most twice a second, and an empty text otherwise.
 
         Args:
             update: the result of the last update.
@@ -219,8 +219,9 @@ class Trainer:
         self.write_checkpoint()
 
     def register_checkpoint(self) -> None:
-        """Count the checkpoint of this update among the last ones, also that of a training which stopped here and is to
-        end here; one of the end alone takes no other's place."""
+        """Count the checkpoint of this update among the last ones, also if training stops here for good; a final
+        checkpoint alone replaces no other.
+        """
         progress, max_saved = self.state.progress, self.config.keep.last + (not self._timetable.is_checkpoint_step())
         if progress.step not in progress.saved:
             progress.saved = [*progress.saved, progress.step][-max_saved:]

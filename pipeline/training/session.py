@@ -153,8 +153,9 @@ def normalize_like_pretrained(session: TrainingSession) -> Dataset:
 
 
 def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
-    """Copy the dataset's tokenizer to the work in progress: the model gets this one, whatever becomes of the dataset
-    meanwhile, and a checkpoint can be asked for translations. Images are read as the session has them."""
+    """Copy the dataset's tokenizer into the work in progress, so that the model has this version even if the dataset
+    changes, and checkpoints can translate. Images are read with the session's transform.
+    """
     preparation = session.data.preparation
     images = None if preparation is None else preparation.to_json_bytes()
     source, copy_folder = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER

@@ -164,7 +164,7 @@ def finds_control_tokens(backend: tokenizers.Tokenizer) -> bool:
 
 
 def cut_spelled_control_tokens(document: Mapping[str, Any]) -> dict[str, Any]:
-    """tokenizer.json whose control tokens are ours, such that no text spells one."""
+    """Return tokenizer.json with our control tokens, which no text can spell."""
     model = document["model"]
     if not _finds_whole_pieces(model):
         return {**document, "model": {**model, "merges": _merges_without(model, {*SPECIAL_TOKENS})}}

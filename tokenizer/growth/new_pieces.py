@@ -24,7 +24,7 @@ BYTE_PIECE_PATTERN = r"<0x[0-9A-F]{2}>"
 
 
 def grow_bpe(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
-    """Byte-pair encoding with further merges, behind all others: they join what is left of a text after those.
+    """Learn further merges of byte-pair encoding, which apply after all existing ones.
 
     Each makes a new piece: none makes an old one in another way, and no two make the same.
     """

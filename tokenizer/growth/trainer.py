@@ -50,7 +50,7 @@ class GrowthTrainer:
         return len(self._words)
 
     def learn(self) -> Tokenizer:
-        """The tokenizer with its new pieces, of which there are `num_new`; there may be none."""
+        """Return the tokenizer with `num_new` new pieces, which may be 0."""
         words = {word: times for word, times in self._words.items() if not {*word} & {"\t", "\n"}}  # see `learn`
         grow = GROWERS[self._document["model"]["type"]]
         tokenizer = Tokenizer.from_json(json.dumps(grow(self._document, words, self.count, self._min_frequency)))

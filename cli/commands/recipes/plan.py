@@ -1,4 +1,4 @@
-"""`tfm plan`: what a run will take, before it takes it."""
+"""`tfm plan`: the predicted costs of a run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""`tfm run`: the five stages of one or several recipes, or seeds of one, in one command; or cross-validation."""
+"""`tfm run`: the five stages of one or several recipes or seeds, or cross-validation, in one command."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

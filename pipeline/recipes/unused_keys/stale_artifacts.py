@@ -25,7 +25,7 @@ TEXT_KEEPING_KEYS = ("batch_sentences", "shortlist")
 
 
 def stale_artifact_problem(recipe: Recipe, folder: Path, maker: str) -> str | None:
-    """Return a key that an artifact was made with another value of than the recipe has; None if there is none.
+    """Return a key with another value in the recipe than the artifact was made with; None if there is none.
 
     Args:
         recipe: the recipe.

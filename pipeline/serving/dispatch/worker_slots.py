@@ -45,7 +45,7 @@ class WorkerSlot:
     seconds_to_restart: float = MIN_SECONDS_TO_RESTART
 
     def send(self, message: Any) -> None:
-        """Send a message to the process, where one runs."""
+        """Send a message to the process, if one is running."""
         if self.process is not None:
             with suppress(OSError):  # its end is noticed by its reader, which asks again
                 self.process.send(message)

@@ -66,7 +66,7 @@ class TorchNetwork:
 
     @classmethod
     def load(cls, version: ModelVersion) -> "TorchNetwork":
-        """Load a version of a model. Raises DataError if another is published there now, or none."""
+        """Load a version of a model. Raises DataError if the folder has another version by now, or none."""
         loaded = load_model(version.folder, "cpu")
         if loaded.artifact is None or loaded.artifact.fingerprint != version.fingerprint:
             raise DataError("was replaced by a new version while it was loaded", file=version.folder)
@@ -139,7 +139,7 @@ def _search_greedily(loaded: LoadedModel, source: list[int], shortlist: Shortlis
 
 
 def _search(loaded: LoadedModel, query: Query, shortlist: Shortlist | None) -> list[Translation]:
-    """The translations of a sentence that is searched for by itself."""
+    """The translations of a sentence that is searched alone."""
     replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
     config = DecodingConfig(beam=query.beam, n_best=query.n_best, batch_sentences=1, replace_unknown=replaces)
     forced = ["\t".join(query.forced)] if query.forced else None

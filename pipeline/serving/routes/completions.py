@@ -146,7 +146,7 @@ class Completion:
         return self.as_json("".join(texts), end["finish"]) | {"usage": _usage_as_json(end)}
 
     async def stream_parts(self) -> AsyncGenerator[Any]:
-        """Yield the parts of the text as they come, then how it ended. Raises Problem if there is none."""
+        """Yield the parts of the text as they are generated, then the reason of its end. Raises Problem on failure."""
         backend, stop = self._backend, StopSequenceFilter(self._stops)
         if self._body.echo:
             yield self._prompt

@@ -180,7 +180,7 @@ def _candidate_models(backend: Backend, body: TranslateBody) -> ModelCatalog:
 
 
 def find_direction(catalog: ModelCatalog, source: str | None, target: str | None) -> ServedDirection:
-    """The model that translates, and its languages; one that is None may be any. Raises Problem if there is none."""
+    """Find a model and its languages; a language that is None may be any. Raises Problem if there is none."""
     direction = catalog.find_translator(source, target)
     if direction is None and catalog.targets_by_source == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
         direction = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
@@ -195,7 +195,7 @@ def find_direction(catalog: ModelCatalog, source: str | None, target: str | None
 def _translations_as_json(
     body: TranslateBody, translations: list[TranslatedText], detection: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """The response to a translation: lists where q is one."""
+    """The response to a translation request, with lists if `q` is a list."""
     is_single = isinstance(body.q, str)
     texts, alternatives = [each.text for each in translations], [[*each.alternatives] for each in translations]
     answer: dict[str, Any] = {"translatedText": texts[0] if is_single else texts}

@@ -37,7 +37,7 @@ class TextSegments:
 
     @property
     def sources(self) -> list[str]:
-        """The sentences as a model reads them: each on one line, with one space between words."""
+        """The sentences as the model reads them: on one line each, with one space between words."""
         return [" ".join(sentence.split()) for sentence in self.sentences]
 
     def join(self, translations: Sequence[str]) -> str:

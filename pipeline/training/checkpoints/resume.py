@@ -41,8 +41,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
-    """Return the step to resume from, or None to begin; the folder of another training is renamed, and a message says
-    so.
+    """Return the step to resume from, or None to begin; the folder of another training is renamed, with a message.
 
     Args:
         checkpoints: the folder of checkpoints.

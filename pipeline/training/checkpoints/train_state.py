@@ -219,7 +219,7 @@ def _check_tensors(expected: dict[str, Tensor], saved_tensors: dict[str, Tensor]
 
 
 def read_progress(checkpoint: Checkpoint) -> Progress:
-    """The progress in a checkpoint. Raises DataError if it is not what this tfm writes."""
+    """Read the progress of a checkpoint. Raises DataError if this version of tfm did not write it."""
     try:
         progress = Progress.model_validate(checkpoint.state)
         if progress.step != checkpoint.step:
