@@ -63,7 +63,7 @@ class Mask:
             if self.strict:
                 assert allowed is not None  # a strict mask is causal
                 allowed = _let_empty_rows_attend_to_self(allowed, _key_distances(num_queries, num_keys, like.device))
-            assert allowed is not None  # so says the first line
+            assert allowed is not None  # see the first line
             self._biases[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
         return self._biases[key]
 

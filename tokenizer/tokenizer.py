@@ -56,7 +56,7 @@ class Tokenizer:
         check_steps_bounded(backend)
         backend.encode_special_tokens = True
         backend.no_padding()
-        backend.no_truncation()  # a text is encoded as it is, and whole
+        backend.no_truncation()  # a text is encoded unchanged and in full
         self._backend = backend
         self._prefix_ids: tuple[int, ...] = ()  # of languages and tags, before each text that has pieces
         self.vocab_size = num_ids(backend)

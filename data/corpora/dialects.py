@@ -96,7 +96,7 @@ def find_tsv_quoting(path: Path) -> Quoting:
                 continue
             is_whole = QUOTED_FIELD.fullmatch(cell) is not None
             is_escaped = is_escaped and ESCAPED_FIELD.fullmatch(cell) is not None
-            may_go_on = QUOTED_FIELD.match(cell) is None and len(cells) != width  # behind a tab or in the next line
+            may_go_on = QUOTED_FIELD.match(cell) is None and len(cells) != width  # after a tab or on the next line
             is_doubled = is_doubled and (is_whole or may_go_on)
             if not is_doubled and not is_escaped:
                 if is_quoted:

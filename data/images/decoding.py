@@ -29,7 +29,7 @@ from tfm.data.safe_files import open_regular_file
 
 Pixels: TypeAlias = NDArray[np.uint8]
 
-# Those whose decoders run no other program, as that of EPS does.
+# Formats with decoders that run no other program, unlike that of EPS.
 PIL_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 MAX_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each

@@ -40,7 +40,7 @@ class PreNorm(nn.Module):
         depth: stochastic depth, which leaves the sublayer out.
     """
 
-    output_is_normalized = False  # the sum of all sublayers leaves the stack as it is
+    output_is_normalized = False  # the sum of all sublayers leaves the stack unchanged
 
     def __init__(self, norm: nn.Module, dropout: Dropout, depth: StochasticDepth) -> None:
         super().__init__()

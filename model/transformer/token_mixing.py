@@ -218,7 +218,7 @@ def gather_windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
     columns = []
     for offset in offsets:
         row_slice = slice(reach + offset, reach + offset + num_rows)
-        # a row of another sentence stands nearer to its beginning
+        # a row of another sentence is nearer to its beginning
         is_of_sentence = padded_positions[row_slice] == positions + offset
         columns.append(padded_rows[row_slice] * is_of_sentence.unsqueeze(1))
     return torch.cat(columns, dim=1)

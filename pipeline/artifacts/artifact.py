@@ -127,7 +127,7 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
         return False
     with suppress(OSError, CannotWrite):
         touch_manifest(plan.folder)
-    with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
+    with suppress(OSError, CannotWrite):  # its publisher may have been killed before it could clean up
         if leftover_versions(resolve_folder(plan.folder)):
             with lock_folder(plan.folder):
                 remove_leftovers(resolve_folder(plan.folder))
@@ -202,9 +202,9 @@ def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
                 refuse_foreign_folder(plan.folder, plan.stage, target)
                 replace_atomically(version, target)
         except BaseException:
-            shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
+            shutil.rmtree(version, ignore_errors=True)  # the draft or, if the new one is published, the old one
             raise
-        with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
+        with suppress(OSError):  # the new one is published; the next publisher removes the rest
             remove_leftovers(target)
 
 

@@ -12,7 +12,7 @@ from tfm.pipeline.tasks.abilities import DEFAULT_TASK
 if TYPE_CHECKING:
     from tfm.data.images.decoding import ImageSize
 
-ORIGINAL_IDS = "original_ids.json"  # as tokenizer.tokenizer has it, whose import takes long
+ORIGINAL_IDS = "original_ids.json"  # as in tokenizer.tokenizer, which is slow to import
 DIGEST_DIGITS = 12  # digits of a sha256
 
 

@@ -225,7 +225,7 @@ def make_job_config(ray: Any) -> Any:
     """
     config = ray.job_config.JobConfig()
     if Path.cwd() != Path(__file__).parents[3]:
-        config._runtime_env_has_working_dir = lambda: True  # the one case in which Ray leaves the path as it is
+        config._runtime_env_has_working_dir = lambda: True  # the only case in which Ray leaves the path unchanged
     return config
 
 

@@ -1,6 +1,6 @@
 """The output of a system on each test set, segment by segment, read from the folder of its run.
 
-Two systems can be compared only on the same texts: `text_mismatch` names the difference.
+Two systems can be compared only on the same texts: `text_mismatch_reason` names the difference.
 """
 
 import json
@@ -137,7 +137,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     return System(name, tests, figures, main, test_fingerprint, evaluation, notes)
 
 
-def text_mismatch(segments: Segments, base: Segments) -> str | None:
+def text_mismatch_reason(segments: Segments, base: Segments) -> str | None:
     """Return the reason why two systems cannot be compared on a test set; None if both were given the same texts.
 
     The reason begins with the name of the test set.

@@ -120,7 +120,7 @@ def _capture_hidden_states(layers: Sequence[nn.Module], last: nn.Module, layer: 
     layer_outputs: list[Tensor] = []
 
     def keep_output(_: nn.Module, __: object, output: Tensor | tuple[Tensor, object]) -> None:
-        # a recurrent layer returns states beside the rows
+        # a recurrent layer returns rows and states
         layer_outputs.append(output[0] if isinstance(output, tuple) else output)
 
     def keep_input(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:

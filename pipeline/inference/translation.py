@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
-# torch is imported where it is needed: a stage that is fresh says so without it
+# torch is imported only if needed: an up-to-date stage does not need it
 
 CHUNK_LINES = 8192
 

@@ -106,7 +106,7 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
         return corpus, source.vocab_size, target.vocab_size
     num_rows, sums, padded_tokens, squared_lengths = 0, np.zeros(3), np.zeros(2), np.zeros(2)
     columns, predictions = task.lengths(data.train), task.expected_predictions(data.train)
-    is_flat = recipe.training.layout == "flat"  # whose tokens are computed with those of their row alone
+    is_flat = recipe.training.layout == "flat"  # each row is computed without padding
     for batch in epochs(0):
         lengths = np.stack([column[batch] for column in columns])
         longest = lengths.max(axis=1)
@@ -247,7 +247,7 @@ def assume_corpus_and_vocabularies(
     updates = _count_updates(recipe.training, lambda _: batches, num_processes)
     padding = ASSUMED_PADDING_SHARE
     means = [ASSUMED_TOKEN_WEIGHTED_LENGTH * each / pairs for each in sides]
-    if recipe.data.images is not None:  # all of which are as large
+    if recipe.data.images is not None:  # all of the same size
         means[0] = sides[0] / pairs
     corpus = CorpusSize(
         pairs, sources, targets, predictions, means[0], means[1], padding, *updates, batch_tokens, None, is_exact=False

@@ -193,7 +193,7 @@ def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | Non
             kind: entry.sha256[:SHORT_FINGERPRINT_LENGTH] for kind, entry in kinds.items() if entry is not None
         }
         contents = get_table(translations.figures, test).get(IMAGE_CONTENTS_KEY)
-        if isinstance(contents, str):  # of images, whose sources are names
+        if isinstance(contents, str):  # images: their sources are names
             fingerprints = {
                 "images": contents[:SHORT_FINGERPRINT_LENGTH],
                 **{kind: each for kind, each in fingerprints.items() if kind != "source"},

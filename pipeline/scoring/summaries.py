@@ -8,7 +8,7 @@ from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 
 NGRAM_ORDERS = (1, 2, 3, 4)
-NOVELTY_ORDER = 2  # of the n-grams whose novelty is the figure in the table of scores
+NOVELTY_ORDER = 2  # of the n-grams for the novelty in the table of scores
 SUMMARY_METRICS = ("length", "compression", "novelty")
 """Figures of [evaluation] that need sources, and of which neither the lower nor the higher is better."""
 NO_SOURCES_REASON = "needs the sources, as texts: give --source FILE"

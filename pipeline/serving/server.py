@@ -241,5 +241,5 @@ def forward_library_logs(log: Log) -> None:
     for name in ("uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [_LogHandler(log)], False
-    logging.getLogger("python_multipart").disabled = True  # a broken form is told to who sent it
+    logging.getLogger("python_multipart").disabled = True  # the sender of a broken form gets an error
     logging.getLogger("python_multipart.multipart").disabled = True

@@ -92,7 +92,7 @@ class WordVectorTask(PairTask):
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
             draws = torch.from_numpy(rng_keys_to_uniform(token_rng_keys(keys, lengths, _SUBSAMPLING_STREAM)))
             is_drawn = is_kept & (draws < chance.cpu()).to(is_kept.device)
-            # of a batch of which nothing was left nothing would be learned: it is read whole
+            # an empty batch would teach nothing, so it is read whole
             is_kept = is_drawn if self._has_predictions(batch, is_drawn) else is_kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:

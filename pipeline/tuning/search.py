@@ -243,7 +243,7 @@ def _check_tests_before_training(
     """
     runs = [RunPaths(root / each.name) for each in recipes]
     has_other_model = any(map(_is_run_of_other_recipe, recipes, runs))
-    for run in runs if has_other_model else ():  # before a model whose scores were looked at makes room
+    for run in runs if has_other_model else ():  # before a model with scores in use is removed
         if run.model.exists():
             check_tests_unused(run, again=False)
     for recipe in recipes:

@@ -52,7 +52,7 @@ def run_worker(job: WorkerJob) -> None:
                 if claimed_trial is None:
                     remove_artifacts_of_worse_trials(
                         job.trials
-                    )  # whoever ended the last trial may have been killed before it did so
+                    )  # the worker of the last trial may have been killed before it did so
                     job.reporter.line(f"the search is over: {job.trials.stop_reason()}")
                     return
                 outcome = _run_trial(job, claimed_trial)
@@ -178,7 +178,7 @@ def _start_processes(
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     started: list[subprocess.Popen[str]] = []
     listeners: list[threading.Thread] = []
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nobody else tells them that the terminal was closed
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nothing else informs them that the terminal was closed
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         for _ in range(number):

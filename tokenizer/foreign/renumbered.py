@@ -117,7 +117,7 @@ def _renumber_document(
     vocab = model["vocab"]
     in_model = {*vocab.values()} if isinstance(vocab, Mapping) else {*range(len(vocab))}
     last = max([len(SPECIAL_TOKENS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
-    model_ids = range(last + 1)  # what is added has the ids behind these
+    model_ids = range(last + 1)  # added tokens have the ids after these
     if isinstance(model["vocab"], list):
         scores = [score for _, score in model["vocab"]]
         low = min(scores)

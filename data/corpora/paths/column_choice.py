@@ -104,7 +104,7 @@ def choose_column_indices(rows: Sequence[Sequence[str]], num_columns: int) -> tu
     if len({*texts} - identifiers) > int(num_columns < 3):
         texts = [index for index in texts if index not in identifiers]
     languages = {index for index, cells in enumerate(columns) if _has_languages(cells)}
-    if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
+    if len({*texts} - languages) > 1:  # with a single text they are labels: pos, neg
         texts = [index for index in texts if index not in languages]
         labels = [index for index in labels if index not in languages]
     free = [index for index in texts if index not in labels]

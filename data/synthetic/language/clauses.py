@@ -25,7 +25,7 @@ MODAL_TENSES: tuple[Tense, ...] = (
     *(expressions.CAN, expressions.MUST, expressions.WILL, expressions.WANT) * 2,
     *(expressions.COULD, expressions.SHOULD, expressions.MAY, expressions.WANTED, expressions.HAD_TO),
 )
-# What may stand beside a clause of the same time.
+# What may accompany a clause of the same time.
 PRESENT_TIME_TENSES: tuple[Tense, ...] = (
     *("present",) * 4,
     "progressive",

@@ -28,7 +28,7 @@ RELATIVE_PRONOUN = _make_declension_table(
     "der den dem dessen", "die die der deren", "das das dem dessen", "die die denen deren"
 )
 
-# Endings of an adjective, by what stands before it.
+# Endings of an adjective, by the determiner before it.
 WEAK_ENDINGS = _make_declension_table(
     "e en en en", "e e en en", "e e en en", "en en en en"
 )  # after der, dieser, jeder, alle

@@ -45,7 +45,7 @@ CONJUNCTIONS = (
     Conjunction("while", "während", PAST_TENSES, PAST_TENSES),
     Conjunction("before", "bevor", PAST_TENSES, PAST_TENSES),
 )
-_TEMPORAL_CONJUNCTIONS = ("when", "while", "before")  # events, told plainly
+_TEMPORAL_CONJUNCTIONS = ("when", "while", "before")  # events, in simple main clauses
 _DURATIVE_VERBS = tuple(verb for verb in EVENT_VERBS if "moment" not in verb.traits) + WEATHER_VERBS
 _DELIBERATE_VERBS = tuple(
     verb

@@ -20,7 +20,7 @@ from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
-MAX_PAIRWISE_UNITS = 1500  # values whose pairs are held all at once
+MAX_PAIRWISE_UNITS = 1500  # values with all pairs in memory at once
 
 Array = npt.NDArray[np.float64]
 

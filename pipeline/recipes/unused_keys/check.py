@@ -48,7 +48,7 @@ def get_value(config: Any, key: str) -> Any:
     """The value of a dotted key, inside tables and lists; MISSING_VALUE if there is none."""
     value = config
     for name in key.split("."):
-        if isinstance(value, tuple):  # one table may stand for a list of one
+        if isinstance(value, tuple):  # a single table is a list of one
             value = value[int(name)] if name.isdecimal() else getattr(next(iter(value), None), name, MISSING_VALUE)
         elif isinstance(value, Mapping):
             value = value.get(name, MISSING_VALUE)

@@ -24,13 +24,13 @@ FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
 
 # Of bytes, as Perl reads: é is two of them, so that both hyphens of a-é-b have one of their own on each side.
 _COMPOUND_PATTERN = re.compile(rb"(\S)-(\S)")
-# Python splits words there, and Perl, which reads bytes, does not: characters for private use that stand for them.
+# Private characters that replace spaces at which Python splits words, and Perl, which reads bytes, does not.
 _SPACES_OF_PYTHON_ALONE = "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
 _FIRST_PRIVATE_CHARACTER = 0xF0000
 _LETTERS_FOR_SPACES = {ord(space): _FIRST_PRIVATE_CHARACTER + n for n, space in enumerate(_SPACES_OF_PYTHON_ALONE)}
-# Joiners stand within words of Persian and of Indic scripts.
+# Joiners occur inside words of Persian and Indic scripts.
 _JOINER_CHARACTERS = r"\u200C\u200D"
 _WORD_PATTERN = regex.compile(
     rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*",

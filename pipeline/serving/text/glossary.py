@@ -21,11 +21,11 @@ def glossary_problem(glossary: Mapping[str, str]) -> str | None:
                 return f"glossary: a {side} term has {len(term)} characters and may have {MAX_TERM_CHARS}: shorten it"
             if "\t" in term or len(term.splitlines()) > 1:
                 return f"glossary: a {side} term has a tab or line break ({term[:40]!r}): remove it"
-    return _contradiction(glossary)
+    return _contradiction_problem(glossary)
 
 
-def _contradiction(glossary: Mapping[str, str]) -> str | None:
-    """Return the reason why two terms that differ in their spelling alone cannot be used; None if there are none."""
+def _contradiction_problem(glossary: Mapping[str, str]) -> str | None:
+    """Why two terms that differ only in spelling have different translations; None if there are no such terms."""
     source_by_key: dict[tuple[bool, str], str] = {}
     for source, target in glossary.items():
         first_source = source_by_key.setdefault(_term_key(source), source)

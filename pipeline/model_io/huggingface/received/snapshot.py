@@ -52,7 +52,7 @@ class Snapshot(PretrainedFolder):
 
     def _find_weight_files(self) -> Iterator[tuple[str, Path]]:
         """The files of the weights by name."""
-        if self.has_file(WEIGHTS_FILE):  # before an index beside it, as transformers does
+        if self.has_file(WEIGHTS_FILE):  # before an index in the same folder, as transformers does
             yield WEIGHTS_FILE, self.locate_file(WEIGHTS_FILE)
         elif self.has_file(WEIGHTS_INDEX_FILE):
             weight_map = self.read_document(WEIGHTS_INDEX_FILE).get("weight_map")
