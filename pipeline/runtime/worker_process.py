@@ -38,9 +38,7 @@ def fork_worker(work: WorkFunction, at_start: Callable[[], None] = lambda: None)
     parent_end, child_end = context.Pipe()
     process = context.Process(target=_serve_requests, args=(child_end, work, at_start))
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # a warning about forking with threads: the child uses none of them
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, none of which the child uses
         process.start()
     child_end.close()
     try:

@@ -50,9 +50,8 @@ def run_worker(job: WorkerJob) -> None:
         while True:
             with job.trials.claim_trial() as claimed_trial:
                 if claimed_trial is None:
-                    remove_artifacts_of_worse_trials(
-                        job.trials
-                    )  # the worker of the last trial may have been killed before it did so
+                    # The worker of the last trial may have been killed before it did so.
+                    remove_artifacts_of_worse_trials(job.trials)
                     job.reporter.line(f"the search is over: {job.trials.stop_reason()}")
                     return
                 outcome = _run_trial(job, claimed_trial)
