@@ -77,8 +77,9 @@ class Resegmenter:
 
 
 def split_within_budget(larger: Ints, budget: int) -> list[Ints]:
-    """The places of texts of these lengths, in as few parts of about equal numbers as keep to the budget; a text longer
-    than it stands alone. One part keeps the order."""
+    """Split texts of these lengths into as few parts as the budget allows, of about equal numbers, given as positions;
+    a text over the budget is a part alone. A single part keeps the order.
+    """
     if len(larger) * int(larger.max(initial=0)) <= budget:
         return [np.arange(len(larger))]
     order = np.argsort(larger, kind="stable")

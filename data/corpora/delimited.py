@@ -228,7 +228,7 @@ def _select_cells(
 
 
 def _json_cell_problem(cell: str) -> str | None:
-    """Why a cell is no text or label, but JSON that Label Studio wrote; None if it is one."""
+    """Why a cell is JSON of Label Studio instead of a text or label; None if it is not."""
     if not cell.startswith(('[{"', '{"choices"')):
         return None
     try:

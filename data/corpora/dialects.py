@@ -18,8 +18,9 @@ from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
 QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*+"')
 ESCAPED_FIELD = re.compile(r'"(?:[^"\\]|\\["\\])*"')
 CR_PLACEHOLDER = "\udc0d"
-"""Stands for a carriage return while `csv` reads, which takes one outside of quotation marks for an error. It is half a
-surrogate pair, which no file in UTF-8 has."""
+"""Replaces carriage returns for `csv`, which rejects them outside of quotation marks. It is half a surrogate pair,
+which no UTF-8 file has.
+"""
 ESCAPES_REMARK = 'backslashes are read as escapes (quoting = "backslash")'
 SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 """A first line that says the delimiter, as spreadsheets read it."""

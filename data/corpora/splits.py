@@ -264,7 +264,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
 
 
 def _hub_splits_hint(path: str, splits: Sequence[str]) -> str:
-    """Name the splits of a dataset and the key that would take the one for training; empty if there are none."""
+    """Name the splits of a dataset and the key that selects the training split; empty if there are none."""
     if not splits:
         return ""
     table = f'{{ format = "huggingface", path = "{path}", split = "{min(splits, key=training_name_rank)}" }}'
@@ -272,7 +272,7 @@ def _hub_splits_hint(path: str, splits: Sequence[str]) -> str:
 
 
 def _training_file_hint(config: DataConfig) -> str:
-    """Name the only file of a folder, or the first for training, and the corpus that it is; empty if there is none."""
+    """Name the only or first training file of a folder, and the table that reads it; empty if there is none."""
     files = [path for path in sorted(Path(str(config.path)).iterdir()) if path.is_file()]
     paths = [path for path in files if path.suffix not in (".md", ".py") and path.name not in NON_DATA_FILES]
     candidates = [path for path in paths if training_name_rank(path.name) == 0] or paths[: int(len(paths) == 1)]

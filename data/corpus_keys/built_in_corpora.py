@@ -16,7 +16,7 @@ BUILT_IN_LANGUAGES = ("eng", "deu", "hin")
 
 
 def required_keys_problem(corpus: Any) -> str | None:
-    """The problem of a built-in corpus (a CorpusConfig) that is unknown or lacks a key; None if there is none."""
+    """The problem of a built-in corpus (a CorpusConfig) with an unknown name or without a required key, or None."""
     if corpus.format != "generated":
         return None
     if corpus.path not in get_args(GeneratorName):

@@ -132,7 +132,7 @@ def synthetic_text_files(folder: str, side: object) -> dict[str, str]:
 
 
 def synthetic_problem(corpus: Any) -> str | None:
-    """The problem of a corpus (a CorpusConfig) of text that a model made, or of its tag; None if there is none."""
+    """The problem of a corpus (a CorpusConfig) of synthetic text, or of its tag; None if there is none."""
     if corpus.synthetic is not None and corpus.format != "text":
         return f'`synthetic` is a folder of `tfm synthesize`, not of format "{corpus.format}"'
     if corpus.side is not None and corpus.synthetic is None:

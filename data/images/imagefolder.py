@@ -63,7 +63,7 @@ def read_imagefolder(
 
 
 def list_files(folder: Path) -> list[tuple[str, Path]]:
-    """The files of a folder of images by their path within it, sorted by that; hidden ones are none.
+    """The files of a folder of images by relative path, sorted, without hidden files.
 
     Raises:
         DataError: there is no such folder, or a link in it leads out of it, to a folder or nowhere: what lies behind it
@@ -217,7 +217,7 @@ def _check_one_split(folder: Path, files: Sequence[Path]) -> None:
 
 
 def _check_equally_deep(folder: Path, images: Sequence[Path], advice: str) -> None:
-    """Refuse images of which some lie deeper: Hugging Face then knows no labels, and others take the topmost folder.
+    """Refuse images at different depths: Hugging Face then assigns no labels, and others use the topmost folder.
 
     Args:
         folder: of the images.

@@ -63,7 +63,7 @@ class ImageTransform:
 
 
 def read_image_transform(folder: Path, displayed_path: Path | None = None) -> ImageTransform:
-    """Read the file that `ImageTransform.write` wrote into a folder. Raises DataError if it is something else."""
+    """Read a file of `ImageTransform.write`. Raises DataError if it has other content."""
     path = (displayed_path or folder) / IMAGES_FILE
     document = read_json(folder / IMAGES_FILE, displayed_path=path)
     try:

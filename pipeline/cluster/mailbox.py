@@ -177,7 +177,7 @@ class MailboxReplay:
                 self._update_bar(name, arguments)
 
     def close(self) -> None:
-        """Close the bar, where one is open."""
+        """Close the bar if one is open."""
         self._bar = None
         self._open.close()
 

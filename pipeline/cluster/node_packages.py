@@ -1,4 +1,4 @@
-"""The packages of a node, compared with those of the process that was started: other code may give other bytes."""
+"""Compares the packages of a node with those of the driver, since other versions may compute other bytes."""
 
 import hashlib
 import platform

@@ -196,7 +196,7 @@ def is_lower_better(name: str, runs: Sequence[RunSummary]) -> bool:
 
 
 def sort_rows(rows: Sequence[ComparisonRow], name: str) -> list[ComparisonRow]:
-    """Sort rows by (the mean of) a figure, the best first; equal ones as they stood.
+    """Sort rows by (the mean of) a figure, best first; the sort is stable.
 
     Rows with a run without the figure are last, whatever the reason.
     """

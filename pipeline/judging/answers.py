@@ -36,7 +36,7 @@ class Rating:
 
 @dataclass(frozen=True)
 class Answer:
-    """One judge's answer to one item.
+    """The answer of a judge to an item.
 
     ratings: by label, of likert and esa. best: the labels preferred, of pairwise and best; several where they tie,
     and with each text all that are the same. seconds: how long it took, None if not known. shown: False if the

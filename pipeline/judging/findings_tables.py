@@ -201,7 +201,7 @@ def _missing_intervals_table(findings: Findings) -> FindingsTable:
 
 
 def _missing_statistics(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
-    """Each interval of the tables: its scale, figure and of what it is, and why it is not given, or None."""
+    """List the intervals of the tables: scale, figure, subject, and the reason if it is missing, or None."""
     parts: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(scale.name, scale) for scale in findings.scales]
     for scale in findings.scales:
         for rating in scale.systems:

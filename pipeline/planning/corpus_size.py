@@ -152,8 +152,8 @@ def _count_updates(
 def batches_and_epochs(
     config: TrainingConfig, num_batches: NumBatches, updates: int, num_processes: int
 ) -> tuple[int, float]:
-    """Return the batches of the first updates of a training, and the epochs: an update takes fewer than `accumulate`
-    where an epoch ends, more where `batch_growth` says so.
+    """Return the batches of the first updates of a training, and the epochs. An update has fewer than `accumulate`
+    batches at the end of an epoch, and more with `batch_growth`.
 
     Args:
         config: the [training] part of a recipe.

@@ -1,4 +1,4 @@
-"""Prediction of what a run takes: sizes of data and model, memory, operations, time, disk, energy, money."""
+"""Prediction of the costs of a run: sizes of data and model, memory, operations, time, disk, energy, money."""
 
 import math
 from collections.abc import Mapping

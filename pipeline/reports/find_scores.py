@@ -1,4 +1,4 @@
-"""The scores of a model on every test set, where they lie beside it."""
+"""Finds the scores of a model on every test set beside its folder."""
 
 from collections.abc import Mapping
 from pathlib import Path

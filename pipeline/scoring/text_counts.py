@@ -58,7 +58,7 @@ def num_words(text: str) -> int:
 
 
 def warn_of_unknown_pieces(text_description: str, unknown: int, pieces: int, reporter: Reporter) -> None:
-    """Warn where so much of a text is unknown that its perplexity says little.
+    """Warn if too much of a text is unknown for its perplexity to be meaningful.
 
     Args:
         text_description: the text, in words.

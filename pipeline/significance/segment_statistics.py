@@ -34,7 +34,7 @@ MAX_MACRO_F1_CELLS = 30_000_000
 
 @dataclass(frozen=True)
 class SegmentStatistics:
-    """Statistics of one system on one test set by one metric.
+    """Statistics of a system on a test set for a metric.
 
     Args:
         rows: (segments, K).
@@ -218,7 +218,7 @@ STATISTICS_FUNCTIONS_BY_METRIC: Mapping[
     "exact_match": _exact_match_statistics,
     "accuracy": _accuracy_statistics,
 }
-"""Metrics that look at one system alone, but for sacrebleu's and ROUGE."""
+"""Metrics of a single system, except sacrebleu's and ROUGE."""
 
 
 def _macro_f1_statistics(

@@ -156,7 +156,7 @@ class Trials:
         return self.shares_folder or self.trial_folder(number).exists()
 
     def find_running_duplicate(self, number: int, configuration: Configuration) -> FrozenTrial | None:
-        """Return an earlier trial of just this configuration that another worker runs now; None if there is none.
+        """Return an earlier trial of the same configuration that another worker is running; None if there is none.
 
         Args:
             number: number of the trial to compare.
@@ -213,7 +213,7 @@ def _try_lock(path: Path, stack: ExitStack) -> bool:
 
 
 def find_duplicate(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
-    """Return an earlier trial of just this configuration with a figure, or that failed; None if there is none.
+    """Return an earlier trial of the same configuration that has a figure or failed; None if there is none.
 
     One that was pruned is none: beside the trials of today it may go on.
 

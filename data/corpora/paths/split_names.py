@@ -74,5 +74,5 @@ def training_name_rank(name: str) -> int:
 
 
 def is_parallel_split_name(name: str) -> bool:
-    """Whether files of this name must have both sides; other names may be those of other languages."""
+    """Whether files of this name must have both sides; files of other names may be in other languages."""
     return name in (TRAIN_NAME, "test", *VALID_NAMES)

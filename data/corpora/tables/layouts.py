@@ -120,7 +120,7 @@ def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:
 
 
 def _factor_mark(lines: Sequence[str]) -> str | None:
-    """The mark that each word of lines has, as often and with something on both sides of it; None if there is none."""
+    """The mark that each word of some lines has equally often, between other characters; None if there is none."""
     words = [word for line in lines for word in line.split()]
     for mark in FACTOR_MARKS:
         parts = [word.split(mark) for word in words]

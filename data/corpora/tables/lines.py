@@ -100,7 +100,9 @@ def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
 
 
 def find_long_delimiter(path: Path) -> str | None:
-    """The delimiter of several characters that each of the first lines has as often; None if there is none."""
+    """Find a delimiter of several characters that occurs equally often in each of the first lines; None if there is
+    none.
+    """
     lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
     for mark in LONG_DELIMITERS:
         counts = {line.count(mark) for line in lines}

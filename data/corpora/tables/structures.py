@@ -119,7 +119,9 @@ def _array_problem(values: Sequence[object], *, is_line: bool) -> str:
 
 
 def whole_document_problem(path: Path) -> str | None:
-    """Why a file whose only object goes over some or all of its lines is no table; None if it is one, or long."""
+    """Why a file with a single object over several or all lines is no table; None if it is a table, or too long to
+    tell.
+    """
     with open_maybe_compressed(path) as stream:
         head = stream.read(MAX_DOCUMENT_BYTES)
     if len(head) == MAX_DOCUMENT_BYTES:

@@ -128,7 +128,7 @@ _PLACE_DETERMINERS = _DeterminerChoices(tuple(each for each in _DEFINITE_DETERMI
 
 
 def draw_meaning(draw: SeededRandom) -> Meaning:
-    """One meaning, by random choices alone."""
+    """Draw a meaning at random."""
     form: SentenceForm = draw.choice(
         ("statement", "statement", "statement", "fronted", "question", "question", "that", "because")
     )

@@ -1,4 +1,4 @@
-"""The texts to judge: what systems said of one test set, from runs or from files of any toolkit."""
+"""The texts to judge: outputs of systems for one test set, from runs or from files of any toolkit."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -106,7 +106,9 @@ def unpaired_test(
 
 
 def welch_interval(a: Sequence[float], b: Sequence[float], min_segments: int) -> IntervalOrReason:
-    """Welch's interval (1947) of the difference of two means of `min_segments` values or more; or why there is none."""
+    """Welch's interval (1947) of the difference of two means, or the reason if there are fewer than `min_segments`
+    values.
+    """
     problem = no_mean_interval_problem(a, min_segments) or no_mean_interval_problem(b, min_segments)
     if problem is not None:
         return problem, None, None

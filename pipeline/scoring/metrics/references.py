@@ -13,7 +13,7 @@ An output without words is right there, and gets the full score. The packages th
 
 
 def drop_blank_references(segment: Sequence[str]) -> list[str]:
-    """The references of a segment that are not blank; the first alone where all are: an empty text is wanted then."""
+    """The references of a segment that are not blank; the first if all are, since an empty text is expected then."""
     return [text for text in segment if text.strip()] or list(segment[:1])
 
 

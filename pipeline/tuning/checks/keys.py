@@ -53,8 +53,8 @@ AVERAGES_BY_KEY = {"training.save_every": "last", "training.keep.last": "last", 
 
 
 def check_keys(parameters: Sequence[Parameter], config: SearchConfig, file: Path, recipe: Recipe) -> None:
-    """Raise RecipeError for a key that there is not, that a search may not vary, of which no value is possible, or that
-    stands there twice.
+    """Raise RecipeError for a key that does not exist, that a search may not vary, without any possible value, or that
+    occurs twice.
 
     Args:
         parameters: the keys with their values.

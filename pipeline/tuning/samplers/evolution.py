@@ -41,7 +41,7 @@ class EvolutionSampler(IndependentSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Return a parent's value of a key, perhaps mutated; at random where no parent has one.
+        """Return a parent's value of a key, perhaps mutated, or a random one if no parent has one.
 
         Args:
             study: the study.
@@ -77,7 +77,7 @@ def draw_value(distribution: BaseDistribution, rng: np.random.Generator) -> Any:
 
 
 def mutate_value(value: Any, distribution: BaseDistribution, rng: np.random.Generator) -> Any:
-    """Return another value: a neighbor where there is an order; the same if there is no other.
+    """Return another value: a neighbour if values are ordered; the same one if there is no other.
 
     Args:
         value: the value.
