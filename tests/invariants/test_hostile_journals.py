@@ -139,7 +139,7 @@ def test_every_attribute_of_a_trial(tmp_path: Path, where: str, every: int) -> N
             {"a": 1, "b": 1.0, "c": "x", "d": 0.1},
             "'d' is not a key of this search, or has no value although others have",
         ),
-        ({"a": 1, "b": 1.0, "c": "x", "data.path": "/etc"}, "'data.path' is no key of this search"),
+        ({"a": 1, "b": 1.0, "c": "x", "data.path": "/etc"}, "'data.path' is not a key of this search"),
         ([], r"configuration: \[\]: Input should be a valid dictionary"),
     ],
 )

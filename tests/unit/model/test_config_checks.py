@@ -199,7 +199,7 @@ def test_what_goes_together_is_accepted() -> None:
 def test_a_stack_says_no_mixing_that_both_have(side: str) -> None:
     """It would change the recipe and nothing else."""
     both = {"mixing": "convolution", "positions": "none", side: {"mixing": "convolution"}}
-    with pytest.raises(ValidationError, match=rf'model\.{side}\.mixing = "convolution" is what model\.mixing says'):
+    with pytest.raises(ValidationError, match=rf'model\.{side}\.mixing = "convolution" repeats model\.mixing'):
         ModelConfig.model_validate(both)
 
 
