@@ -105,20 +105,18 @@ def align(
     files = (source, target or source)
     aligner, problems = WordAligner(loaded, files), SourceProblems()
     pairs = problems.count_while_iterating(loaded.source_tokenizer, pairs, lambda pair: pair.source)
-    alignment_head = aligner.choose_head(layer, head, shifted=shifted)
+    chosen = aligner.choose_head(layer, head, shifted=shifted)
     if gold_links is not None:
         is_given = layer is not None or head is not None or shifted
-        _print_error_rates(
-            aligner, list(pairs), gold_links, [alignment_head] if is_given else aligner.heads(), as_json=as_json
-        )
+        _print_error_rates(aligner, list(pairs), gold_links, [chosen] if is_given else aligner.heads(), as_json=as_json)
     elif reverse is None:
-        _print_links(aligner, pairs, alignment_head)
+        _print_links(aligner, pairs, chosen)
     else:
         reverse_aligner = WordAligner(
             load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to), files[::-1]
         )
         _print_symmetrized_links(
-            (aligner, reverse_aligner), pairs, None if heads else alignment_head, symmetrize or "grow-diag"
+            (aligner, reverse_aligner), pairs, None if heads else chosen, symmetrize or "grow-diag"
         )
     problems.warn(make_reporter(), 0)
 
@@ -126,7 +124,7 @@ def align(
 def _read_pairs(
     source: Path, target: Path | None, gold: Path | None, *, as_json: bool
 ) -> "tuple[Iterator[SentencePair], Sequence[GoldLinks] | None]":
-    """The pairs that are asked for, and their gold alignments if they are known."""
+    """The pairs that are asked for, and their gold alignments where they are known."""
     from tfm.pipeline.scoring.alignment.gold import (
         is_built_in,
         is_dataset,
@@ -197,10 +195,10 @@ def _print_symmetrized_links(
         sample = list(islice(pairs, MAX_HEAD_SELECTION_PAIRS))
         best = rank_head_agreements(first, second, sample, (first.heads(), second.heads()))[0]
         print_message(f"align: {best.describe()} in {len(sample):,} pairs")
-        heads, pairs = [best.head, best.back], chain(sample, pairs)
+        chosen, pairs = [best.head, best.back], chain(sample, pairs)
     else:
-        heads = [head, second.choose_head()]
-    for links in align_both_ways(aligners, heads, pairs, SYMMETRIZATIONS[symmetrize], CHUNK_PAIRS):
+        chosen = [head, second.choose_head()]
+    for links in align_both_ways(aligners, chosen, pairs, SYMMETRIZATIONS[symmetrize], CHUNK_PAIRS):
         print_data(format_links(links))
     if lines := first.truncated_lines | second.truncated_lines:
         make_reporter().warn(

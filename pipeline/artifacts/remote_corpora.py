@@ -25,7 +25,7 @@ def download_corpora(data: DataConfig, reporter: Reporter) -> None:
 
 
 def _fetch_with_progress(url: str, *, online: bool, reporter: Reporter) -> None:
-    """Fetch a file with a progress bar, which appears with the first bytes: none for a copy that is up to date."""
+    """Fetch a file; a bar is there from its first bytes on, of which a copy that is up to date has none."""
     bars: list[Bar] = []
     with ExitStack() as stack:
 

@@ -159,7 +159,7 @@ def test_outputs_in_pieces_are_warned_of(files: dict[str, list[str]]) -> None:
     write_lines(Path("xml"), ['<?xml version="1.0"?>', *files["one"][1:]])
     refused = tfm("compare", "--reference", "ref", "A=xml")
     assert refused.code == 65
-    assert "xml: is XML or HTML, and its tags would become words" in refused.err
+    assert "xml: is XML or HTML, whose tags would be words" in refused.err
 
 
 def test_tags_of_entities_are_words_only_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

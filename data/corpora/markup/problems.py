@@ -46,7 +46,7 @@ def page_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     if lines and PAGE_PATTERN.match(lines[0]):
-        return "is XML or HTML, and its tags would become words: write its texts, one a line, into a file"
+        return "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
     return None
 
 
@@ -62,8 +62,8 @@ PROBLEMS_OF_PAIRS = (
 
 
 def line_end_problem(lines: Sequence[str]) -> str | None:
-    """Why the ends of a file's lines are wrong: CR alone, which makes it one line for all readers, or an extra CR; None
-    if they are right.
+    """Why the lines of a file are not what it has for lines: they end in CR alone, so that it is one line to all
+    readers, or in a CR too many; None if they do not.
 
     lines: the first of a file.
     """

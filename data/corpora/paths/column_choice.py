@@ -16,7 +16,7 @@ DATE_PATTERN = re.compile(
     r"|[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}(?:[T ][0-9:.]+\S*)?|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4}(?: [0-9:]+)?"
 )
 MIN_ROWS_JUDGED = 4
-"""The least number of rows from which to judge how many different values a column has."""
+"""With fewer rows nothing is said of how many different values a column has."""
 
 
 SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
@@ -42,11 +42,11 @@ SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
     "tgt": (("src",),),
     "ner_tags": (("tokens",),),
 }  # fmt: skip
-"""Usual names of a target column, each with the usual names of its source columns."""
+"""Usual names of a column of targets, and of those of its sources beside it."""
 
 
-def column_indices_by_name(names: Sequence[str]) -> tuple[int, ...] | None:
-    """The columns of the sources, then of the target, if a table has usual names for them; else None."""
+def places_by_names(names: Sequence[str]) -> tuple[int, ...] | None:
+    """The columns of the sources and, last, that of the target by usual names; None if they have none of these."""
     for target, choices in SOURCES_BY_TARGET.items():
         for sources in choices:
             if {target, *sources} <= {*names}:
@@ -55,7 +55,7 @@ def column_indices_by_name(names: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def is_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names columns: its cells are short, differ, and none occurs below it. Some may be empty."""
+    """Whether the first row names columns: short, different, and none of them is a cell below. Some may be empty."""
     names = [cell.strip() for cell in first_row]
     filled = [name for name in names if name]
     return (
@@ -68,11 +68,11 @@ def is_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> 
 
 
 def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row, which may be a header, differs in kind from the other rows: in some column most other cells
-    are numbers, have several words or belong to few classes, but the cell of the first row does not.
+    """Whether a first row that may name columns is unlike the others: in some column most of them are numbers or have
+    several words, or all are of few classes, and it is none of these.
     """
-    for index, name in enumerate(first_row):
-        cells = [row[index] for row in other_rows if index < len(row) and row[index]]
+    for place, name in enumerate(first_row):
+        cells = [row[place] for row in other_rows if place < len(row) and row[place]]
         num_others = sum(" " in cell.strip() or NUMBER_PATTERN.fullmatch(cell) is not None for cell in cells)
         if (
             name
@@ -83,51 +83,51 @@ def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[st
     return False
 
 
-def choose_column_indices(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
-    """Choose the columns of the source, if any, and of the target, which comes last, by their cells, not their names.
+def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
+    """The columns of the source, if any, and, last, that of the target, without their names.
 
-    Lemma and features are the source in a table of inflections. Columns of numbers, URLs, dates, names with numbers
-    (doc-17), one or two codes of languages, or a single value are not texts if there are other columns. A column of
-    few different values is the target if there is a single text, or if it comes before several texts. A text beside
-    only such names has no source.
+    Lemma and features are the source in a table of inflections. Columns of numbers, of URLs, of one or two codes of
+    languages, of dates, of names with numbers (doc-17) and of one value are no texts where there are others. Beside a
+    single text, and before several, a column of few different values is the target. A text beside names alone has no
+    source.
     """
-    columns = [[row[index] for row in rows if index < len(row)] for index in range(num_columns)]
-    features = [index for index, cells in enumerate(columns) if _has_features(cells)]
+    columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
+    features = [place for place, cells in enumerate(columns) if _has_features(cells)]
     if num_columns == 3 and len(features) == 1:
-        lemma, form = (index for index in range(3) if index not in features)
+        lemma, form = (place for place in range(3) if place not in features)
         return lemma, features[0], form
-    texts = [index for index, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
-    unread = {index for index in texts if _is_unread(columns[index])}
-    texts = [index for index in texts if index not in unread] or texts
-    labels = [index for index, cells in enumerate(columns) if _has_classes(cells)]
-    identifiers = {index for index in texts if _has_identifiers(columns[index])}
+    texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
+    unread = {place for place in texts if _is_unread(columns[place])}
+    texts = [place for place in texts if place not in unread] or texts
+    labels = [place for place, cells in enumerate(columns) if _has_classes(cells)]
+    identifiers = {place for place in texts if _has_identifiers(columns[place])}
     if len({*texts} - identifiers) > int(num_columns < 3):
-        texts = [index for index in texts if index not in identifiers]
-    languages = {index for index, cells in enumerate(columns) if _has_languages(cells)}
-    if len({*texts} - languages) > 1:  # with a single text they are labels: pos, neg
-        texts = [index for index in texts if index not in languages]
-        labels = [index for index in labels if index not in languages]
-    free = [index for index in texts if index not in labels]
-    numbered = [index for index in labels if index not in texts]
+        texts = [place for place in texts if place not in identifiers]
+    languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
+    if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
+        texts = [place for place in texts if place not in languages]
+        labels = [place for place in labels if place not in languages]
+    free = [place for place in texts if place not in labels]
+    numbered = [place for place in labels if place not in texts]
     if free and numbered and (len(free) == 1 or numbered[0] == 0):
-        return next(filter(lambda index: _has_several_words(columns[index]), free), free[0]), numbered[0]
+        return next(filter(lambda place: _has_several_words(columns[place]), free), free[0]), numbered[0]
     if len(free) == 1 and labels:
         return free[0], labels[0]
     if len(texts) == 1 and num_columns > 1:
-        other_indices = [index for index in range(num_columns) if index != texts[0]]
-        if all(_has_no_text(columns[index]) for index in other_indices):
+        others = [place for place in range(num_columns) if place != texts[0]]
+        if all(_has_no_text(columns[place]) for place in others):
             return (texts[0],)
         return texts[0], int(texts[0] == 0)
-    text_indices = free if len(free) > 1 else texts
-    return (text_indices[0], text_indices[1]) if len(text_indices) > 1 else (0, 1)
+    chosen = free if len(free) > 1 else texts
+    return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
 
 
-def are_tatoeba_rows(rows: Sequence[Sequence[str]], column_indices: Sequence[int]) -> bool:
-    """Whether rows are a number, a language and a sentence, as in Tatoeba, and the language would be the target."""
-    have_three_cells = len(rows) >= MIN_ROWS_JUDGED and all(len(row) == 3 for row in rows)
+def has_languages_of_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
+    """Whether rows are a number, a language and a sentence, and these languages would be the target."""
+    are_three = len(rows) >= MIN_ROWS_JUDGED and all(len(row) == 3 for row in rows)
     return (
-        have_three_cells
-        and tuple(column_indices) == (2, 1)
+        are_three
+        and tuple(places) == (2, 1)
         and all(row[0].isdecimal() and LANGUAGE_PATTERN.fullmatch(row[1]) for row in rows)
     )
 
@@ -149,7 +149,7 @@ def _is_unread(cells: Sequence[str]) -> bool:
 
 
 def _has_no_text(cells: Sequence[str]) -> bool:
-    """Whether cells hold no text: they are names with numbers, one value, or empty."""
+    """Whether cells are names with numbers, one value, or empty, as those that hold no text are."""
     return not any(cells) or _has_identifiers(cells) or _is_constant(cells)
 
 
@@ -167,7 +167,7 @@ def _has_languages(cells: Sequence[str]) -> bool:
 
 
 def _has_identifiers(cells: Sequence[str]) -> bool:
-    """Whether each cell is a different name with a number in it, such as doc-17."""
+    """Whether each cell is a name of its own with a number in it, such as doc-17."""
     are_distinct = len(cells) >= MIN_ROWS_JUDGED and len({*cells}) == len(cells)
     return are_distinct and all(IDENTIFIER_PATTERN.fullmatch(cell) for cell in cells)
 

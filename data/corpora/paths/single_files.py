@@ -1,4 +1,4 @@
-"""The table of a recipe that reads a single file as a corpus, by the ending of its name and its first lines."""
+"""The corpus that a single file is, as a recipe says it: by the ending of its name, and by how it begins."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,11 +12,11 @@ from tfm.data.corpora.delimited import has_usual_names
 from tfm.data.corpora.dialects import NumberedRows, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.paths.column_choice import (
-    are_tatoeba_rows,
-    choose_column_indices,
-    column_indices_by_name,
+    choose_places,
     differs_from_rows,
+    has_languages_of_rows,
     is_header,
+    places_by_names,
 )
 from tfm.data.corpora.paths.content_formats import (
     MAX_LINES_SAMPLED,
@@ -55,34 +55,34 @@ class DetectedColumns:
     """The columns of a file.
 
     Args:
-        names: their names, or their numbers without a header.
-        is_sure: whether it is certain that the first row is, or is not, a header.
-        is_headed: if it is not certain, whether the first row seems to be a header.
-        column_indices: the columns to read, the target last.
-        with_lists: names of columns with lists of texts.
-        has_repeated_names: whether two columns have the same name, so that the recipe must give their numbers.
-        has_languages: whether rows are sentences in several languages, each with a number, as in Tatoeba.
+        names: their names or, without a header, numbers.
+        is_sure: whether it is sure which they are.
+        is_headed: if it is not, whether the first row seems to name them.
+        places: the places of those to read, that of the target last.
+        with_lists: names of those with lists of texts.
+        has_repeated_names: whether a header names two of them alike, so that they are taken by number.
+        has_languages: whether its rows are sentences of several languages, each with a number, as Tatoeba has them.
     """
 
     names: Sequence[str | int]
     is_sure: bool = True
     is_headed: bool = True
-    column_indices: tuple[int, ...] = (0, 1)
+    places: tuple[int, ...] = (0, 1)
     with_lists: frozenset[str] = frozenset()
     has_repeated_names: bool = False
     has_languages: bool = False
 
 
 def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str:
-    """Return a TOML table for `data.train` that reads a file, and other possible ones in words.
+    """A TOML table for `data.train` that reads a file, and in words what else it may be.
 
     Args:
         path: the file.
-        sources, target: columns that the recipe names, which are used if the file has them; without sources the
-            file has only targets.
+        sources, target: columns that the recipe names, which are taken where the file has them; without sources the
+            texts are read alone.
 
     Raises:
-        ExportableFileError: a text or table must first be exported from the file, or it is text with tags or times.
+        ExportableFileError: the file is one that a text or table is to be exported from, or text with tags or times.
     """
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     try:
@@ -99,16 +99,16 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         long_delimiter = find_long_delimiter(path) if format_ == "csv" else None
     except ExportableFileError:
         raise
-    except (DataError, ValueError, OSError):  # reading the file will report the error
+    except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_ = format_ or "text"
         detected = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
         long_delimiter = None
-    target_only = f'{{ source = "none", target = "{path}" }}'
+    alone = f'{{ source = "none", target = "{path}" }}'
     if format_ == "text" and not sources:
-        return target_only
+        return alone
     if format_ == "text":
         pair = f'{{ source = "{path}", target = "OTHER" }}'
-        return f"{pair}, where line i of OTHER is the translation of line i, or {target_only} for texts alone"
+        return f"{pair}, where line i of OTHER is the translation of line i, or {alone} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
     if long_delimiter is not None:
         table += f', delimiter = "{long_delimiter}"'
@@ -121,18 +121,15 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     columns = _choose_columns(detected, sources, target)
     lists = ', lists = "join"' if detected.with_lists.intersection(map(str, columns)) else ""
     header = ", header = true" if detected.has_repeated_names else ""
-    corpus_table = f"{table}, {_format_toml_columns(columns)}{lists}{header} }}"
+    said = f"{table}, {_format_toml_columns(columns)}{lists}{header} }}"
     if detected.has_languages:
-        remark = "its languages; pairs of translations are made with links.csv of Tatoeba: docs/data/README.md"
-        return f"{corpus_table} ({remark})"
+        return f"{said} (its languages; pairs of translations are made with links.csv of Tatoeba: docs/data/README.md)"
     if detected.is_sure:
-        has_unnamed_columns = len(detected.names) > 2 and isinstance(detected.names[0], int)
-        return (
-            f"{corpus_table} (its columns are 0 to {len(detected.names) - 1})" if has_unnamed_columns else corpus_table
-        )
+        more = len(detected.names) > 2 and isinstance(detected.names[0], int)
+        return f"{said} (its columns are 0 to {len(detected.names) - 1})" if more else said
     numbers = _format_toml_columns([*map(detected.names.index, columns)])
     if detected.is_headed or {*sources, target}.issubset(detected.names):
-        return f"{corpus_table}, or {numbers} if its first row is not a header"
+        return f"{said}, or {numbers} if its first row is not a header"
     return f"{table}, {numbers} }}, or {_format_toml_columns(columns)} if its first row is a header"
 
 
@@ -146,13 +143,13 @@ def _conll_columns(path: Path) -> str:
     return " }" if number_column_problem(path, layout) is None else ", source = 1 }"
 
 
-def _choose_columns(detected: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:
-    """The columns of the source, if any, then the column of the target."""
-    if {*sources, target}.issubset(detected.names):
+def _choose_columns(found: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:
+    """The columns of the source, if any, and last that of the target."""
+    if {*sources, target}.issubset(found.names):
         return [*sources, target]
-    if len(detected.names) < 2 or not sources:
-        return [detected.names[-1] if detected.names else target]
-    return [detected.names[index] for index in detected.column_indices]
+    if len(found.names) < 2 or not sources:
+        return [found.names[-1] if found.names else target]
+    return [found.names[place] for place in found.places]
 
 
 def _format_toml_columns(columns: Sequence[str | int]) -> str:
@@ -166,7 +163,7 @@ def _toml_value(column: str | int) -> str:
 
 
 def _detect_columns(path: Path, format_: str) -> DetectedColumns:
-    """The columns of a file in a format; none for a format with fixed names of columns."""
+    """The columns of a file in a format; none in one whose columns have names of their own."""
     if format_ in ("jsonl", "parquet"):
         records = _json_rows(path) if format_ == "jsonl" else _parquet_rows(path)
         _check_rows(path, records)
@@ -181,40 +178,34 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     if len(delimiter) == 1:
         quoting = find_tsv_quoting(path) if format_ == "tsv" else find_csv_quoting(path, delimiter)
     rows = _sample_rows(split_rows(path, delimiter, quoting))
-    first, other_rows = (rows[0], rows[1:]) if rows else (["", ""], [])
-    if other_rows and has_row_names(first, other_rows):
+    first, others = (rows[0], rows[1:]) if rows else (["", ""], [])
+    if others and has_row_names(first, others):
         first = ["", *first]
     if has_usual_names(first) and len(first) > 1:
-        other_rows = [row for row in other_rows if row != first]
+        others = [row for row in others if row != first]
     if has_usual_names(first) and len({*first}) < len(first):
-        column_indices = column_indices_by_name(first) or choose_column_indices(other_rows, len(first))
-        return DetectedColumns(range(len(first)), column_indices=column_indices, has_repeated_names=True)
-    if not is_header(first, other_rows):
-        column_indices = choose_column_indices(rows, len(first))
-        return DetectedColumns(
-            range(len(first)), column_indices=column_indices, has_languages=are_tatoeba_rows(rows, column_indices)
-        )
-    indices_by_name = column_indices_by_name(first)
-    is_headed = (
-        indices_by_name is not None or has_usual_names(first) or not other_rows or differs_from_rows(first, other_rows)
-    )
-    return DetectedColumns(
-        first, not first[0], is_headed, indices_by_name or choose_column_indices(other_rows, len(first))
-    )
+        places = places_by_names(first) or choose_places(others, len(first))
+        return DetectedColumns(range(len(first)), places=places, has_repeated_names=True)
+    if not is_header(first, others):
+        places = choose_places(rows, len(first))
+        return DetectedColumns(range(len(first)), places=places, has_languages=has_languages_of_rows(rows, places))
+    places_of_names = places_by_names(first)
+    is_headed = places_of_names is not None or has_usual_names(first) or not others or differs_from_rows(first, others)
+    return DetectedColumns(first, not first[0], is_headed, places_of_names or choose_places(others, len(first)))
 
 
 def _sample_rows(rows: NumberedRows) -> list[list[str]]:
-    """The first rows that are not empty, and some later ones, since a table may be sorted by its labels."""
-    sample = [row for _, row in islice(rows, MAX_LINES_SAMPLED) if any(row)]
-    with suppress(DataError):  # reading the table will report the error
-        sample += [row for _, row in islice(rows, 0, MAX_ROWS_BEHIND, ROWS_PER_SAMPLE) if any(row)]
-    return sample
+    """The first rows that are not empty, and some behind them, as a table may be sorted by its labels."""
+    found = [row for _, row in islice(rows, MAX_LINES_SAMPLED) if any(row)]
+    with suppress(DataError):  # reading the table will say it
+        found += [row for _, row in islice(rows, 0, MAX_ROWS_BEHIND, ROWS_PER_SAMPLE) if any(row)]
+    return found
 
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
-    """The first rows of a file. Raises ExportableFileError if the file is one object that is not a row."""
+    """The first rows of a file. Raises ExportableFileError if it is one object that is no row."""
     rows = first_rows(path, MAX_LINES_SAMPLED)
-    may_be_table = len(rows) == 1 and (has_columns(rows[0]) or column_indices_by_name(list(rows[0])) is None)
+    may_be_table = len(rows) == 1 and (has_columns(rows[0]) or places_by_names(list(rows[0])) is None)
     if may_be_table and (problem := whole_document_problem(path)) is not None:
         raise ExportableFileError(problem, file=path)
     return rows
@@ -229,16 +220,18 @@ def _parquet_rows(path: Path) -> list[Mapping[str, object]]:
 
 
 def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColumns:
-    """The columns of rows with values that need not be texts."""
+    """The columns of rows whose values may be others than text."""
     names = list(rows[0]) if rows else []
     cells = [[_value_text(row.get(name)) for name in names] for row in rows]
-    column_indices = column_indices_by_name(names) or choose_column_indices(cells, len(names))
+    places = places_by_names(names) or choose_places(cells, len(names))
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
-    return DetectedColumns(names, column_indices=column_indices, with_lists=with_lists)
+    return DetectedColumns(names, places=places, with_lists=with_lists)
 
 
 def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:
-    """The field `translation` of a row, as on the Hub, or the row with objects flattened: `answers.text`."""
+    """A row, with what is in its fields that are objects beside it, or what is in its field `translation`, as on the
+    Hub.
+    """
     row = {name: value for name, each in row.items() for name, value in _language_texts(name, each)}
     nested = row.get("translation")
     if isinstance(nested, dict):
@@ -249,7 +242,7 @@ def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _language_texts(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield a cell with its name, or a text per language if the languages vary from row to row."""
+    """A cell with its name, or a text for each of its languages, where these vary from row to row."""
     if not has_variable_languages(value):
         yield name, value
         return
@@ -258,7 +251,7 @@ def _language_texts(name: str, value: object) -> Iterator[tuple[str, object]]:
 
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Raise ExportableFileError if a column has spans of entities, or if the first row is a whole table."""
+    """Raise ExportableFileError if a column holds spans of entities, or the first row is a whole table."""
     if rows and (problem := table_orientation_problem(rows[0])) is not None:
         raise ExportableFileError(problem, file=path)
     for row in rows:
@@ -268,7 +261,7 @@ def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def _value_text(value: object) -> str:
-    """The text of a value; empty for values without one, such as objects."""
+    """The text that a value is or may stand for; empty for others, such as objects."""
     if isinstance(value, list):
         return " ".join(map(_value_text, value))
     return str(value) if isinstance(value, str | int | float) else ""

@@ -10,7 +10,7 @@ FACTOR_MARKS = ("￨", "|", "/")
 """Marks between a word and its features or tags, as of OpenNMT, Moses and the Brown corpus."""
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
 TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
-"""A first line of one cell, perhaps followed by empty ones; the cell may have commas."""
+"""A first line of one cell, behind which others may be empty; commas may be in it."""
 SAME_AS_SOURCE = "<self>"
 """The output of a word that is said as it is written, in data of text normalization (Sproat and Jaitly 2016)."""
 TITLED_DELIMITERS = ("\t", ";", "|", ",")
@@ -50,16 +50,16 @@ def fixed_width_problem(lines: Sequence[str]) -> str | None:
     rows = [line for line in lines if line.strip()]
     if len(rows) < MIN_LINES_JUDGED or any("\t" in row or row[0] == " " for row in rows):
         return None
-    for column in range(2, min(map(len, rows))):
-        gaps = [row[column - 1] == " " != row[column] for row in rows]
-        if all(gaps) and 2 * sum(row[column - 2] == " " for row in rows) > len(rows):
+    for place in range(2, min(map(len, rows))):
+        gaps = [row[place - 1] == " " != row[place] for row in rows]
+        if all(gaps) and 2 * sum(row[place - 2] == " " for row in rows) > len(rows):
             return "has columns of fixed width: make CSV of it, as by pandas.read_fwf(FILE).to_csv(OUT, index=False)"
     return None
 
 
 def title_problem(lines: Sequence[str], has_names: Callable[[Sequence[str]], bool]) -> str | None:
-    """Why the first line is no row of the table: it, and perhaps more lines, have one cell, and all later lines have
-    several, the same number in each. None if it is a row.
+    """Why the first line is not that of a table: it and perhaps others have one cell, and all behind them several, as
+    many in each. None if it is one.
 
     Args:
         lines: the first of a file.
@@ -120,7 +120,7 @@ def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:
 
 
 def _factor_mark(lines: Sequence[str]) -> str | None:
-    """The mark that each word of some lines has equally often, between other characters; None if there is none."""
+    """The mark that each word of lines has, as often and with something on both sides of it; None if there is none."""
     words = [word for line in lines for word in line.split()]
     for mark in FACTOR_MARKS:
         parts = [word.split(mark) for word in words]
