@@ -23,7 +23,7 @@ from bench.kernels.complexity import complexity
 from bench.kernels.softmax import softmax
 from bench.memory.command import memory
 from bench.noise import noise
-from bench.processes import ProcessFailed
+from bench.processes import ProcessError
 from bench.scores import scores
 from bench.search import search
 from bench.startup import startup
@@ -53,7 +53,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
     def handled(*args: object, **kwargs: object) -> None:
         try:
             bench(*args, **kwargs)
-        except (ProcessFailed, TfmError) as error:
+        except (ProcessError, TfmError) as error:
             print(error, file=sys.stderr)
             raise typer.Exit(getattr(error, "exit_code", 1)) from None
 

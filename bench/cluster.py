@@ -51,19 +51,19 @@ def cluster(
         else:
             number, run, unit = translate_lines(path, model.resolve(), source.resolve(), beam, nodes)
 
-        def on_cluster() -> "Figures":
+        def run_on_cluster() -> "Figures":
             with WorkerMemory() as memory:
                 figures = run(("--cluster", address))
             return {**figures, "driver": figures["peak"], "peak": memory.peak}
 
-        contestants = [Contestant("one process", lambda: run(())), Contestant(f"{nodes} nodes", on_cluster)]
+        contestants = [Contestant("one process", lambda: run(())), Contestant(f"{nodes} nodes", run_on_cluster)]
         summaries = contest(f"{number:,}", contestants, rounds=rounds, unit=unit)
         settings = {"pairs": pairs, "model": model, "source": source, "nodes": nodes, "beam": beam, "rounds": rounds}
         write_json(json, "cluster", settings, summaries)
 
 
 def preprocess_pairs(folder: Path, pairs: int, threads: int) -> "Callable[[tuple[str, ...]], Figures]":
-    """Write the text and its tokenizer; what preprocesses it, given further words of the command."""
+    """Write the text and its tokenizer, and return a function that preprocesses it, given further arguments."""
     from bench.corpora.corpus import LANGUAGES
     from bench.corpora.preprocess import learn_tokenizer, prepare_corpus, run_stage
 

@@ -43,10 +43,10 @@ def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[st
         scores.append([])
         for seed in range(1, draws + 1):
             lines = add_typos_to_lines(sources, rate, seed)
-            began = cpu_seconds()
+            start = cpu_seconds()
             outputs = [each[0].text for each in translate_lines(loaded, lines, decoding, reporter=NullReporter())]
             if rate == 0:
-                seconds.append(cpu_seconds() - began)
+                seconds.append(cpu_seconds() - start)
             scores[-1].append(score_texts(outputs, [references], config)[figure].score)
     return {
         "figure": figure,

@@ -23,7 +23,7 @@ MIB = 2**20
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
-class ProcessFailed(Exception):
+class ProcessError(Exception):
     """A process ended with an error."""
 
 
@@ -43,14 +43,14 @@ class FinishedProcess:
         """The JSON object in its last line."""
         content = json.loads(self.out.splitlines()[-1])
         if not isinstance(content, dict):
-            raise ProcessFailed(f"printed {content!r:.60} instead of an object")
+            raise ProcessError(f"printed {content!r:.60} instead of an object")
         return content
 
 
 class AnonymousMemory(threading.Thread):
     """The largest anonymous resident memory of a process, looked at fifty times a second: no mapped file counts.
 
-    It is 0 where there is no /proc.
+    It is 0 if there is no /proc.
     """
 
     def __init__(self, process: int | str = "self") -> None:
@@ -83,13 +83,13 @@ def run(
 
     Its environment is ours with some other variables.
 
-    Raises Failed, with the last lines it wrote, where it ends with an error.
+    Raises ProcessError, with the last lines of its output, if it ends with an error.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **variables}
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(text.encode())
         stdin.seek(0)
-        began = time.perf_counter()
+        start = time.perf_counter()
         child = subprocess.Popen(command, stdin=stdin, stdout=out, stderr=err, cwd=folder, env=environment)
         on_start(child.pid)
         try:
@@ -98,7 +98,7 @@ def run(
             child.kill()
             child.wait()
             raise
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
@@ -106,7 +106,7 @@ def run(
     if child.returncode:
         last = "\n  ".join((result.out + result.err).splitlines()[-12:])
         command_text = " ".join(f"{word!s:.80}" for word in command)
-        raise ProcessFailed(f"exit code {child.returncode} of {command_text}\n  {last}")
+        raise ProcessError(f"exit code {child.returncode} of {command_text}\n  {last}")
     return result
 
 

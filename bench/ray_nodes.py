@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.processes import ROOT, ProcessFailed
+from bench.processes import ROOT, ProcessError
 
 SECONDS_BETWEEN_LOOKS = 0.2
 WORKER_TITLES = (b"ray::encode_columns", b"ray::translate_chunk")
@@ -27,7 +27,7 @@ def start_nodes(number: int) -> Iterator[str]:
         try:
             address = process.stdout.readline().strip()
             if not address:
-                raise ProcessFailed("Ray does not start: it is part of the extra cluster")
+                raise ProcessError("Ray does not start: it is part of the extra cluster")
             yield address
         finally:
             process.stdin.close()
@@ -37,7 +37,7 @@ def start_nodes(number: int) -> Iterator[str]:
 class WorkerMemory(threading.Thread):
     """The largest anonymous resident memory of a process that computes chunks, looked at until it is stopped.
 
-    It is 0 where there is no /proc.
+    It is 0 if there is no /proc.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ def contest(
     *,
     rounds: int,
     unit: str,
-    extra: Callable[[Mapping[str, Sequence[Figures]]], Extra] = lambda found: {},
+    extra: Callable[[Mapping[str, Sequence[Figures]]], Extra] = lambda figures_by_name: {},
     say_ratios: bool = True,
 ) -> list[dict[str, object]]:
     """Run the contestants in turn and print their table; what was found, as JSON.

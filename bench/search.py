@@ -94,7 +94,7 @@ def search(
     """How far from the best a search ends.
 
     The samplers of `tfm search`, driven by Optuna alone, minimise functions of ordered keys whose least figure is 0;
-    where that lies is drawn anew for each seed, the same for all methods. Regret is the figure, without noise, of the
+    where that lies is drawn again for each seed, the same for all methods. Regret is the figure, without noise, of the
     trial that looks best. The grid is tried where it has no more configurations than there are trials.
     """
     from bench.report import table_reporter, write_json
@@ -180,8 +180,11 @@ def regret_table(regrets_by_problem: RegretsByMethod) -> tuple[list[str], list[l
             last, baseline = [each[-1] for each in curves], [each[-1] for each in methods["random"]]
             middle = quartiles(last)
             pairs = list(zip(last, baseline, strict=False))
-            below, above = sum(one < other for one, other in pairs), sum(one > other for one, other in pairs)
-            wins = "–" if method == "random" else f"{below} : {above}"
+            num_better, num_worse = (
+                sum(regret < random_regret for regret, random_regret in pairs),
+                sum(regret > random_regret for regret, random_regret in pairs),
+            )
+            wins = "–" if method == "random" else f"{num_better} : {num_worse}"
             figures = [f"{each:.4f}" for each in (middle.median, middle.lower, middle.upper)]
             rows.append([problem, method, *figures, len(last), wins])
     return ["problem", "method", "median", "lower quartile", "upper quartile", "seeds", "better : worse"], rows

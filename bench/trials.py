@@ -67,10 +67,10 @@ def run_search(file: Path, method: str, pruning: str, seed: int, root: Path) -> 
     copy.write_text(as_toml(content), encoding="utf-8")
     search = open_search(copy, root=root / "runs")
     run_worker(WorkerJob(search.trials, search.base, search.sets, ("bench",), NullReporter()))
-    ended = summarize_trials(search.trials)
-    assert ended.best is not None
-    assert ended.best.value is not None
-    return SearchResult(ended.best.value, len(ended.trials), len(ended.ranked))
+    trials = summarize_trials(search.trials)
+    assert trials.best is not None
+    assert trials.best.value is not None
+    return SearchResult(trials.best.value, len(trials.trials), len(trials.ranked))
 
 
 def as_toml(content: Mapping[str, object]) -> str:

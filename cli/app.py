@@ -1,4 +1,4 @@
-"""The `tfm` command: which commands there are, and the one place where errors become text and an exit code."""
+"""The `tfm` command: its subcommands, and the one place where errors become text and an exit code."""
 
 import atexit
 import functools
@@ -114,7 +114,7 @@ class ErrorHandler:
 
 
 def _resume_hint() -> str:
-    """The command to repeat; under torchrun that is torchrun's own, which is not known here."""
+    """The command to repeat; under torchrun it is torchrun's own command, which is unknown here."""
     if "WORLD_SIZE" in os.environ:
         return ""
     masked = redact_command_line(command_line())

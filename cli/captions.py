@@ -125,5 +125,5 @@ def print_hypotheses(
     if jsonl:
         print_json(translations_as_json(source, translations))
         return
-    several = "\n".join(f"{line_number}\t{each.score:.6f}\t{each.text}" for each in translations)
-    print_data(several if config.n_best > 1 else translations[0].text)
+    lines = "\n".join(f"{line_number}\t{each.score:.6f}\t{each.text}" for each in translations)
+    print_data(lines if config.n_best > 1 else translations[0].text)

@@ -233,7 +233,7 @@ class _TerminalBar:
 
 
 class TeeReporter:
-    """A reporter that sends its tables to another one."""
+    """A reporter that also sends its tables to another one."""
 
     def __init__(self, reporter: Reporter, tables: Reporter):
         self.line, self.warn, self.bar = reporter.line, reporter.warn, reporter.bar

@@ -1,4 +1,4 @@
-"""`tfm translate` of masked language models: what may stand in place of each `[MASK]`."""
+"""`tfm translate` of masked language models: the likeliest pieces or words for each `[MASK]`."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING

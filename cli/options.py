@@ -88,7 +88,7 @@ ClusterAddress = Annotated[
 
 
 def command_line() -> list[str]:
-    """The command as it was typed: what a manifest records, and what resumes stopped work."""
+    """The command as the user typed it, for manifests and for resuming stopped work."""
     return ["tfm", *sys.argv[1:]]
 
 

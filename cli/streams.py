@@ -74,7 +74,7 @@ class MessageStream(io.TextIOBase):
 
 
 class TerminalStream(MessageStream):
-    """A stream that gets messages alone, whoever writes them: usage errors, warnings and tracebacks too."""
+    """A stream for messages only: usage errors, warnings and tracebacks, too."""
 
     def write(self, text: str) -> int:
         super().write(format_for_terminal(text))

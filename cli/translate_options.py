@@ -106,7 +106,7 @@ class TranslateOptions:
     source_language: SourceLanguage = None
     unit: Annotated[
         Literal["piece", "word"] | None,
-        typer.Option("--unit", help="What [MASK] stands for, of a masked language model: piece (default) or word."),
+        typer.Option("--unit", help="What a masked language model predicts for [MASK]: piece (default) or word."),
     ] = None
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")

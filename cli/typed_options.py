@@ -1,4 +1,4 @@
-"""Commands whose options are one typed object: typer sees a parameter for each field of its dataclass."""
+"""Commands with options in one typed object: typer gets a parameter per field of a dataclass."""
 
 import functools
 from collections.abc import Callable
@@ -46,5 +46,5 @@ def _flag_name(hint: Any) -> str:
     (info,) = (each for each in hint.__metadata__ if isinstance(each, ParameterInfo))
     if isinstance(info, ArgumentInfo):
         return str(info.metavar).strip("[].")
-    declarations = (info.default, *(info.param_decls or ()))  # within Annotated the first stands as the default
+    declarations = (info.default, *(info.param_decls or ()))  # inside Annotated the first one is the default
     return next(str(each) for each in declarations if each is not ...).partition("/")[0]

@@ -142,8 +142,10 @@ class DataConfig(BaseModel):
     def corpora_by_name(self) -> dict[str, CorpusConfig]:
         """Every corpus that is named, by its key: train.0, valid (of several valid.0), tests.NAME."""
         corpora = {f"train.{number}": corpus for number, corpus in enumerate(self.train)}
-        several = len(self.valid) > 1
-        corpora |= {f"valid.{number}" if several else "valid": corpus for number, corpus in enumerate(self.valid)}
+        has_several_valid = len(self.valid) > 1
+        corpora |= {
+            f"valid.{number}" if has_several_valid else "valid": corpus for number, corpus in enumerate(self.valid)
+        }
         return corpora | {f"tests.{name}": corpus for name, corpus in self.tests.items()}
 
     @model_validator(mode="after")
@@ -167,8 +169,8 @@ class DataConfig(BaseModel):
                 raise ValueError(f"{name}: `synthetic` and `tag` are for training corpora: remove them")
         is_cut = self.fold is not None or not (self.valid and self.tests)
         if is_cut and any(corpus.synthetic is not None for corpus in self.train):
-            instead = "train without folds" if self.fold is not None else "give data.valid and data.tests"
-            raise ValueError(f"text that a model made (`synthetic`) cannot be validated or tested on: {instead}")
+            remedy = "train without folds" if self.fold is not None else "give data.valid and data.tests"
+            raise ValueError(f"text that a model made (`synthetic`) cannot be validated or tested on: {remedy}")
         return self
 
     @model_validator(mode="after")

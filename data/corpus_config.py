@@ -194,8 +194,8 @@ class CorpusConfig(BaseModel):
             and "target" not in settings
             and (references and isinstance(references[0], (str, int)))
         ):
-            first, *further = references
-            return {**settings, "target": first, "references": further or None}
+            first, *other_references = references
+            return {**settings, "target": first, "references": other_references or None}
         return settings
 
     @model_validator(mode="before")

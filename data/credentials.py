@@ -112,7 +112,7 @@ def redact_command_line(words: Sequence[str]) -> list[str]:
 
 
 def holds_credential(words: Sequence[str]) -> bool:
-    """Whether some words have a credential in them, or one stands behind the flag that names it."""
+    """Whether one of some words is or has a credential, or follows the flag of one."""
     flag, _, _ = _credential_flag_patterns()
     pairs = zip(words, words[1:], strict=False)
     is_behind = any(flag.fullmatch(word) and not after.startswith("--") for word, after in pairs)

@@ -1,4 +1,4 @@
-"""Errors that a user can fix: one or two lines that say what, where and what to do.
+"""Errors that a user can fix: one or two lines with file, line, cause and remedy.
 
 TfmError
  └─ DataError          bad data                         exit 65

@@ -87,9 +87,7 @@ def images_problem(data: Any, corpora: Mapping[str, Any]) -> str | None:
     if data.images is None:
         image_corpus = next((name for name, has_images in with_images.items() if has_images), None)
         shape = "images = { height = 32, width = 32 }"
-        return (
-            None if image_corpus is None else f"{image_corpus} has images: say of which size they are to be, as {shape}"
-        )
+        return None if image_corpus is None else f"{image_corpus} has images: set their size, as {shape}"
     if data.path is not None:
         return "`images`: name the corpora in `train`, `valid` and `tests`; `path` is for texts"
     text_corpus = next((name for name, has_images in with_images.items() if not has_images), None)

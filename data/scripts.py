@@ -54,7 +54,7 @@ def has_spaceless_script(texts: Iterable[str]) -> bool:
 def find_untokenized_script(texts: Iterable[str]) -> tuple[str, float] | None:
     """Return the most frequent of the scripts that 13a cannot read, and its share of the letters of some texts.
 
-    None where these have less than MIN_SCRIPT_SHARE of the letters. Han beside kana is Japanese ("kana"), if a tenth or
+    None if these have less than MIN_SCRIPT_SHARE of the letters. Han beside kana is Japanese ("kana"), if a tenth or
     more of the two are kana.
     """
     letters = letters_by_script(texts)
@@ -80,7 +80,7 @@ def num_words(text: str) -> int:
 
 
 def split_words(text: str) -> list[tuple[str, bool]]:
-    """The words that `num_words` counts, and whether white space follows each; behind the last as behind all others."""
+    """The words that `num_words` counts, each with whether white space follows it; it counts as following the last."""
     if not has_spaceless_script([text]):
         return [(word, True) for word in text.split()]
     matches = [*_WORD_PATTERN.finditer(text)]

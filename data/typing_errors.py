@@ -67,7 +67,7 @@ def _mistype_word(
         ways.append(([character, same_kind[int(choice_draw * len(same_kind))]], 0))
         if alternatives:
             ways.append(([alternatives[int(choice_draw * len(alternatives))]], 0))
-        # not those by which characters would become one, as two halves of flags do or what is beside a virama
+        # not swaps that merge characters, such as two halves of flags or the neighbours of a virama
         ways = [way for way in ways if _are_separate_graphemes([*output[-1:], *way[0], *word[position + way[1] :][:1]])]
         replacement, num_consumed = ways[int(way_draw * len(ways))] if ways else ([character], 0)
         output += replacement

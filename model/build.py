@@ -260,9 +260,9 @@ SINGLE_STACK_RECURRENT_BUILDERS: dict[tuple[str, str | None], Callable[[ModelCon
     ("recurrent", "decoder"): build_decoder_only,
     ("recurrent", "encoder"): build_encoder_only,
 }
-"""By architecture and only stack, where a network without a second one is built as others of one stack are."""
+"""By architecture and stack: builders of recurrent networks with one stack, which is built as that of a Transformer."""
 CHARACTER_MODEL_BUILDERS: dict[tuple[str, str], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
     ("encoder_only", "tagging"): build_character_tagger,
     ("recurrent", "translation"): build_character_recurrent,
 }
-"""By architecture and task, where models that read characters are more than others with another embedding."""
+"""By architecture and task: builders of models of characters that differ from others in more than the embedding."""

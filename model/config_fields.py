@@ -201,7 +201,7 @@ class ModelFields(BaseModel):
 
     @property
     def has_adaptive_tails(self) -> bool:
-        """Whether there are pieces whose probabilities are computed only where they are asked for."""
+        """Whether the probabilities of some pieces are computed only if they are needed."""
         return self.adaptive is not None and len(self.adaptive.cutoffs) > 0
 
     @property
@@ -216,7 +216,7 @@ class ModelFields(BaseModel):
 
     @property
     def embedded_sides(self) -> tuple[str, ...]:
-        """The sides whose texts have an embedding: both, or the only one that is read."""
+        """The sides with an embedding of texts: both, or the only one that the model reads."""
         if self.architecture in ("skip_gram", "cbow"):
             return ("target",)
         sides: dict[str | None, tuple[str, ...]] = {"encoder": ("source",), "decoder": ("target",)}
@@ -224,7 +224,7 @@ class ModelFields(BaseModel):
 
     @property
     def batch_norm_key(self) -> str | None:
-        """The key by which the model has batch norm, whose statistics are of one batch; None if it has none."""
+        """The key that gives the model batch norm, which has statistics of a batch; None if it has none."""
         if self.normalization == "batch":
             return "model.normalization"
         of_layers = self.architecture == "recurrent" and self.recurrent.normalization == "batch"
@@ -288,7 +288,7 @@ class ModelFields(BaseModel):
 
     @property
     def text_stacks(self) -> tuple[str, ...]:
-        """The stacks that read or write pieces, and whose layers mix their positions."""
+        """The stacks that read or write pieces and mix their positions."""
         if self.architecture == "transformer":
             return ("encoder", "decoder") if self.vision is None and self.canine is None else ("decoder",)
         return {"encoder_only": ("encoder",), "decoder_only": ("decoder",)}.get(self.architecture, ())
@@ -300,11 +300,11 @@ class ModelFields(BaseModel):
 
     @property
     def pretrained_vector_sides(self) -> tuple[str, ...]:
-        """The sides whose embedding starts from word vectors."""
+        """The sides with an embedding that starts from word vectors."""
         vector_files = {"source": self.source_vectors, "target": self.target_vectors}
         return tuple(side for side, vectors in vector_files.items() if vectors is not None)
 
     @property
     def frozen_vector_sides(self) -> tuple[str, ...]:
-        """The sides whose embedding is not trained."""
+        """The sides with an embedding that is not trained."""
         return self.pretrained_vector_sides if self.freeze_vectors else ()

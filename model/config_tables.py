@@ -79,7 +79,7 @@ class RotaryConfig(BaseModel):
     @model_validator(mode="after")
     def _check_scaling(self) -> "RotaryConfig":
         if self.original_length is not None and self.factor == 1:
-            raise ValueError("original_length says which pairs `factor` slows, and that is 1: set it, or remove both")
+            raise ValueError("original_length has no effect while `factor` is 1: set `factor`, or remove both")
         for name in ("low_frequency_factor", "high_frequency_factor"):
             if self.original_length is None and getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name} is counted within original_length: set it, or remove {name}")
@@ -174,7 +174,7 @@ class VisionConfig(BaseModel):
     )
     blocks: int = Field(1, ge=1, le=1000, description="convolution: residual blocks of each stage")
     positions: GridPositions = Field(
-        "learned", description="what tells where a token is; sinusoidal: half of the vector its row, half its column"
+        "learned", description="how positions are encoded; sinusoidal: half of the vector its row, half its column"
     )
 
 

@@ -17,7 +17,7 @@ class Mask:
     there is none, itself. allowed: (B, 1, 1 or T, S) bool, or None if every key is real. flat: the layouts
     of queries and keys whose rows lie end to end; a query sees keys of its own sentence alone. window: in
     self-attention, query t sees keys t - window .. t + window, and always itself: beside a short sentence stands
-    padding that would see nothing, whose softmax is no number. Two masks are equal only where they are the same object.
+    padding that would see nothing, whose softmax is no number. Two masks are equal only if they are the same object.
     Each form is written out once and kept, so these fields are not assigned again.
     """
 
@@ -63,7 +63,7 @@ class Mask:
             if self.strict:
                 assert allowed is not None  # a strict mask is causal
                 allowed = _let_empty_rows_attend_to_self(allowed, _key_distances(num_queries, num_keys, like.device))
-            assert allowed is not None  # so says the first line
+            assert allowed is not None  # see the first line
             self._biases[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
         return self._biases[key]
 
@@ -117,7 +117,7 @@ def _let_empty_rows_attend_to_self(allowed: Tensor, key_offsets: Tensor) -> Tens
 
 
 def padding_mask(keys: AnyLayout, queries: AnyLayout | None = None) -> Mask:
-    """Every query sees the real keys of its own sentence. queries: their layout, where it is not that of the keys."""
+    """Every query sees the real keys of its own sentence. queries: their layout, if it is not that of the keys."""
     if isinstance(keys, FlatLayout):
         query_layout = queries or keys
         assert isinstance(query_layout, FlatLayout)  # both sides of a batch are laid out alike

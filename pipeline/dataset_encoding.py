@@ -124,11 +124,11 @@ def _encode_chunks(
         )
         return
     corpus = with_lists_of(corpus, tokenizers[1].label_kind)
-    several = not isinstance(corpus, Portion) and corpus.has_references
+    is_multi_reference = not isinstance(corpus, Portion) and corpus.has_references
     rows, codes = read_rows(corpus, online=data.online), language_codes(corpus, tokenizers[0])
     if cluster is not None:
         words = tokenizers[1].label_kind == "tags"
-        yield from cluster.encode(rows, codes, corpus.tag, counts_words=words, multi_reference=several)
+        yield from cluster.encode(rows, codes, corpus.tag, counts_words=words, multi_reference=is_multi_reference)
         return
     source = select_source_tokenizer(tokenizers[0], codes, corpus.tag)
-    yield from encode_rows(rows, source, tokenizers[1], multi_reference=several)
+    yield from encode_rows(rows, source, tokenizers[1], multi_reference=is_multi_reference)

@@ -5,7 +5,7 @@ TfmError
  ├─ DataError          bad data                          exit 65  (data/errors.py)
  │   └─ ComputationFailed  too large a rate, no memory
  ├─ CannotWrite        no place to write, or locked      exit 73
- └─ Stopped            stopped early; resume             exit 75
+ └─ StoppedError       stopped early; resume             exit 75
 (An OSError that reaches the command line exits 74.)
 """
 

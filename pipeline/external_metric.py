@@ -48,7 +48,7 @@ class ExternalMetric(BaseModel):
 
 
 def check_metric_names_unique(metrics: Sequence[ExternalMetric], reserved: Sequence[str]) -> None:
-    """Raise ValueError where two metrics have one name, or one has a name that is taken; case makes no difference."""
+    """Raise ValueError if two metrics have the same name, or one has a reserved name, in upper or lower case."""
     names = {name.casefold() for name in reserved}
     for metric in metrics:
         if (name := metric.name.casefold()) in names:

@@ -25,8 +25,10 @@ def missing_glyphs_warning(file: Path, texts: Iterable[str]) -> str | None:
     _, missing = _choose_fonts(frozenset("".join(texts)))
     if not missing or file.suffix.lower() == ".svg":
         return None
-    shown = format_names(sorted(missing), " ", max_chars=40)
-    return f"{file}: no installed font has {shown}, drawn as boxes; install one, such as Noto Sans CJK, or draw an .svg"
+    glyphs = format_names(sorted(missing), " ", max_chars=40)
+    return (
+        f"{file}: no installed font has {glyphs}, drawn as boxes; install one, such as Noto Sans CJK, or draw an .svg"
+    )
 
 
 @cache
@@ -55,8 +57,8 @@ def _installed_fonts() -> dict[str, str]:
     from matplotlib.font_manager import fontManager
 
     plain = [each for each in fontManager.ttflist if each.style == "normal" and "Last Resort" not in each.name]
-    ordered = sorted(plain, key=lambda each: (each.name, each.weight == 400, each.fname))
-    return {each.name: each.fname for each in ordered}  # the last of a name counts
+    sorted_fonts = sorted(plain, key=lambda each: (each.name, each.weight == 400, each.fname))
+    return {each.name: each.fname for each in sorted_fonts}  # the last of a name counts
 
 
 @cache

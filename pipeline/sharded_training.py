@@ -52,7 +52,7 @@ def sharding_problem(training: TrainingConfig, model: ModelConfig) -> str | None
     if model.architecture not in LAYERED_ARCHITECTURES:
         return f'{setting} is for layers of the Transformer, not for architecture = "{model.architecture}"'
     if training.optimizer.name == "muon":
-        return f'{setting}: muon needs whole matrices, of which a process has some rows: take "adam"'
+        return f'{setting}: muon needs whole matrices, but a process has only some rows: choose "adam"'
     parts = "processes may read their batches in more parts"
     conflicts = {
         "model.adaptive": (model.has_adaptive_tails, "a process whose batch has no rare word has no gradient of it"),

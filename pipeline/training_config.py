@@ -35,7 +35,7 @@ class ValidationConfig(BaseModel):
     every_epochs: int | None = Field(None, ge=1, description="default if neither is given: 1")
     bleu: bool = Field(True, description="translate the validation source, as `tfm translate` does, and score it")
     metrics: tuple[ValidationScoreName, ...] | None = Field(
-        None, description="further scores of what the model says; early_stopping.metric is computed without being named"
+        None, description="further scores of the model's output; early_stopping.metric is computed without being named"
     )
     beam: int = Field(1, ge=1, description="beam width of that translation")
 
@@ -53,7 +53,7 @@ class EarlyStoppingConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    metric: ValidationMetric = Field("loss", description="the figure of validation that says which model is the best")
+    metric: ValidationMetric = Field("loss", description="the validation figure that decides which model is the best")
     patience: int | None = Field(None, ge=1, description="none: never stop early")
 
 
@@ -93,7 +93,7 @@ class LoraConfig(BaseModel):
 
     @property
     def scale(self) -> float:
-        """alpha, or the rank where it is not given."""
+        """alpha, or the rank if it is not given."""
         return float(self.rank) if self.alpha is None else self.alpha
 
 
@@ -158,7 +158,7 @@ class TrainingConfig(BaseModel):
     )
     shard: Literal["none", "optimizer", "full"] = Field(
         "none",
-        description="of several processes, each keeps a part of what the optimizer knows and of gradients (optimizer), "
+        description="of several processes, each keeps a part of the optimizer's state and of gradients (optimizer), "
         "and of the weights too, which a layer gathers for its passes (full)",
     )
     recompute: bool = Field(

@@ -3,6 +3,7 @@ and names in them are names of the code.
 """
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,3 +76,18 @@ def test_names_in_docstrings_are_names_of_the_code() -> None:
             names = re.findall(MARKED_NAME, text) + re.findall(CONSTANT, text)
             named += [(f"{file.relative_to(ROOT)}:{line}", name) for name in names if name not in OTHER_PROGRAMS]
     assert [(where, name) for where, name in named if not known.issuperset(name.split("."))] == []
+
+
+def test_exceptions_in_docstrings_are_classes_of_the_code_or_of_python() -> None:
+    known, named = {*dir(builtins)}, list[tuple[str, str]]()
+    for file in (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))):
+        tree = ast.parse(file.read_text("utf-8"))
+        known |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        known |= {node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)}
+        known |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}  # typer.BadParameter
+        for line, text in docstrings(tree):
+            section = text.partition("Raises:\n")[2].partition("\n\n")[0]
+            names = re.findall(r"^ +([A-Z]\w+):", section, re.MULTILINE) + re.findall(r"\b[Rr]aises? ([A-Z]\w+)", text)
+            named += [(f"{file.relative_to(ROOT)}:{line}", name) for name in names]
+    assert len(named) > 100
+    assert [(where, name) for where, name in named if name not in known] == []

@@ -8,7 +8,7 @@ from tests.golden.messages import FILE, messages
 
 UNCLEAR = (
     *("omit", "changes? nothing", "as it says", "undecided", "says nothing of", "is not told", "at all", "is none of"),
-    *("no update from", "starts over", "stands before"),
+    *("no update from", "starts over", "stands before", "in whose place", "has no place in", "where it is left out"),
 )
 """Words that must be read twice; `remove it`, `has no effect` and `inconclusive` say the same."""
 

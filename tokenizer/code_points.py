@@ -48,7 +48,7 @@ class CodePoints(Tokenizer):
 
     @classmethod
     def load(cls, file: Path) -> "CodePoints":
-        """Read the file that `save` wrote. Raises ValueError, in one line that names the file, for any other."""
+        """Read the file that `save` wrote. Raises ValueError, one line that names the file, for other files."""
         try:
             document = json.loads(file.read_text("utf-8"))
             if document["model"]["type"] != MODEL_TYPE:
@@ -130,7 +130,7 @@ class CodePoints(Tokenizer):
         return CodePoints(self._backend.normalizer, [*self._languages, *sorted(set(languages) - {*self._languages})])
 
     def with_tags(self, *tags: str) -> NoReturn:
-        """Raise ValueError: behind the characters are languages alone."""
+        """Raise ValueError, since only languages come after the characters."""
         raise ValueError(f"has characters by their numbers, and no tags beside them ({', '.join(tags)})")
 
     @cached_property

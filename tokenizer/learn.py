@@ -51,10 +51,10 @@ def learn_wordpiece(words: WordCounts, config: TokenizerConfig) -> Model:
     continuation of a word.
     """
     alphabet = frequent_characters(words, (config.vocab_size - len(SPECIAL_TOKENS)) // 2, config.min_frequency)
-    continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
+    continuation_pieces = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
     learn = _learn_wordpiece_by_frequency if config.criterion == "frequency" else _learn_wordpiece_by_score
-    pieces = learn(_split_at_unknown_characters(words, alphabet), alphabet, continuing, config)
-    vocab = _assign_ids([*alphabet, *continuing, *pieces])
+    pieces = learn(_split_at_unknown_characters(words, alphabet), alphabet, continuation_pieces, config)
+    vocab = _assign_ids([*alphabet, *continuation_pieces, *pieces])
     return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARACTERS)
 
 
@@ -146,8 +146,8 @@ def learn_unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> di
     ranked = sorted(scores_by_piece, key=lambda piece: (-scores_by_piece[piece], piece))
     frequent = [piece for piece in ranked if piece in longer and occurrences[piece] >= min_frequency]
     # The trainer keeps to the size it is given only roughly.
-    chosen = {*alphabet, *frequent[: size - len(alphabet)]}
-    return {piece: scores_by_piece[piece] for piece in ranked if piece in chosen}
+    pieces = {*alphabet, *frequent[: size - len(alphabet)]}
+    return {piece: scores_by_piece[piece] for piece in ranked if piece in pieces}
 
 
 def _reassign_restored_letter_scores(piece_scores: Mapping[str, float]) -> dict[str, float]:

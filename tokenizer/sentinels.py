@@ -12,7 +12,7 @@ from tfm.tokenizer.special import SENTINEL_PATTERN, sentinel
 
 
 def add_sentinels(backend: tokenizers.Tokenizer, count: int) -> None:
-    """Add sentinels behind all other pieces, in the order of their numbers."""
+    """Add sentinels after all other pieces, in the order of their numbers."""
     tokens = [sentinel(number) for number in range(count)]
     backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 

@@ -19,7 +19,7 @@ MAX_PREFIX_TOKENS = 3
 
 
 def add_tags(backend: tokenizers.Tokenizer, tags: Iterable[str]) -> None:
-    """Add tags behind all other pieces, in the order of their spelling."""
+    """Add tags after all other pieces, in alphabetical order."""
     tokens = sorted(set(tags))
     backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 

@@ -56,7 +56,7 @@ class Tokenizer:
         check_steps_bounded(backend)
         backend.encode_special_tokens = True
         backend.no_padding()
-        backend.no_truncation()  # a text is encoded as it is, and whole
+        backend.no_truncation()  # a text is encoded unchanged and in full
         self._backend = backend
         self._prefix_ids: tuple[int, ...] = ()  # of languages and tags, before each text that has pieces
         self.vocab_size = num_ids(backend)
@@ -87,7 +87,7 @@ class Tokenizer:
             raise ValueError(tokenizers_error_message(error)) from error
 
     def with_original_ids(self, original_ids: Sequence[int | None]) -> "Tokenizer":
-        """The same tokenizer, whose pieces have these ids where it comes from."""
+        """Return the same tokenizer, with the ids of its pieces in the original vocabulary."""
         tokenizer = copy.copy(self)
         tokenizer.original_ids = tuple(original_ids)
         return tokenizer
@@ -104,7 +104,7 @@ class Tokenizer:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The content of tokenizer.json, anew each time."""
+        """The content of tokenizer.json, again each time."""
         document: dict[str, Any] = json.loads(self._backend.to_str())
         return document
 

@@ -197,8 +197,8 @@ def merge_vocabularies(vocabularies: Iterable[Mapping[str, float]], size: int) -
         for piece, score in vocabulary.items():
             scores[piece] = max(score, scores.get(piece, score))
     ranked = sorted(scores, key=lambda piece: (-scores[piece], piece))
-    chosen = {*sorted(ranked, key=lambda piece: len(piece) > 1)[:size]}
-    return {piece: scores[piece] for piece in ranked if piece in chosen}
+    pieces = {*sorted(ranked, key=lambda piece: len(piece) > 1)[:size]}
+    return {piece: scores[piece] for piece in ranked if piece in pieces}
 
 
 class LabelTrainer:

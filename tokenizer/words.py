@@ -41,7 +41,7 @@ class _WordIndex(dict[str, int]):
 
 
 class WordEncodingCache:
-    """Texts to ids by their words. Made for one tokenizer for which `encodes_words_independently` holds."""
+    """Encodes texts word by word, with a cache. Only for tokenizers with `encodes_words_independently`."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self._backend, self._later = backend, make_backend_keeping_leading_space(backend)

@@ -43,9 +43,9 @@ def measure_claim(name: str, claim: Claim) -> dict[str, Any]:
 
     from tfm.pipeline.artifacts.provenance import describe_hardware, package_versions
 
-    began = time.perf_counter()
+    start = time.perf_counter()
     data = round_numbers(claim.measure())
-    seconds = round(time.perf_counter() - began, 1)
+    seconds = round(time.perf_counter() - start, 1)
     machine = {"cpu": describe_hardware()["cpu"], "threads": torch.get_num_threads(), "versions": package_versions()}
     head = {"claim": name, "sentence": claim.sentence, "figures": claim.figures(data)}
     return {**head, "found": data, "seconds": seconds, **machine}

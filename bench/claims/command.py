@@ -29,8 +29,8 @@ def claim(
     if name is not None and (every or name not in CLAIMS):
         problem = "--all is every claim: name none" if every else f"there is no claim {name!r}"
         raise typer.BadParameter(f"{problem}; the claims: {', '.join(CLAIMS)}", param_hint="NAME")
-    for chosen in CLAIMS if name is None else (name,):
-        document = measure_claim(chosen, CLAIMS[chosen])
-        data, picture = save_claim(document, CLAIMS[chosen], CLAIMS_FOLDER if out is None else out)
-        reporter.table(CLAIMS[chosen].sentence, ["figure", ""], [[*each] for each in document["figures"].items()])
+    for claim_name in CLAIMS if name is None else (name,):
+        document = measure_claim(claim_name, CLAIMS[claim_name])
+        data, picture = save_claim(document, CLAIMS[claim_name], CLAIMS_FOLDER if out is None else out)
+        reporter.table(CLAIMS[claim_name].sentence, ["figure", ""], [[*each] for each in document["figures"].items()])
         reporter.line(f"{picture}, {data}: {document['seconds']} s")

@@ -107,7 +107,11 @@ def noisy(
         results.append({"seed": seed, "bleu": bleu, **_count_kept(runs["cleaned"] / "clean", kinds)})
         table_reporter().line(f"seed {seed}: {results[-1]}")
     rows = [
-        [each["seed"], *(round(each["bleu"][name], 2) for name in ("clean", "noisy", "cleaned")), _won_back(each)]
+        [
+            each["seed"],
+            *(round(each["bleu"][name], 2) for name in ("clean", "noisy", "cleaned")),
+            _recovered_percent(each),
+        ]
         for each in results
     ]
     table_reporter().table("BLEU", ["seed", "clean", "noisy", "cleaned", "won back, %"], rows)
@@ -150,8 +154,8 @@ def _count_kept(folder: Path, kinds: Sequence[Noise]) -> dict[str, Any]:
     return {"kept": kept_shares, "dropped": {f"{kind}, {rule}": count for (kind, rule), count in rules.most_common()}}
 
 
-def _won_back(result: dict[str, Any]) -> float:
-    """Percent of what noise cost that cleaning won back."""
+def _recovered_percent(result: dict[str, Any]) -> float:
+    """The BLEU that cleaning recovers, in percent of the BLEU that noise costs."""
     bleu = result["bleu"]
     cost = bleu["clean"] - bleu["noisy"]
     return round(100 * (bleu["cleaned"] - bleu["noisy"]) / cost, 1) if cost else float("nan")

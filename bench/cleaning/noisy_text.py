@@ -31,7 +31,7 @@ def add_noise(
     for kind in NOISES:
         for _ in range(round(share * len(pairs) / len(NOISES))):
             row = draw.randrange(len(pairs))
-            marked.append((_spoil(kind, pairs, third_texts, row, draw), kind))
+            marked.append((_add_noise(kind, pairs, third_texts, row, draw), kind))
     draw.shuffle(marked)
     return [pair for pair, _ in marked], [kind for _, kind in marked]
 
@@ -43,7 +43,7 @@ def write_sides(folder: Path, name: str, pairs: Sequence[Pair]) -> None:
         (folder / f"{name}.{side}").write_text(text, "utf-8", newline="")
 
 
-def _spoil(kind: Noise, pairs: Sequence[Pair], third_texts: Sequence[str], row: int, draw: random.Random) -> Pair:
+def _add_noise(kind: Noise, pairs: Sequence[Pair], third_texts: Sequence[str], row: int, draw: random.Random) -> Pair:
     source, target = pairs[row]
     on_source = draw.random() < 0.5
     if kind == "misaligned":

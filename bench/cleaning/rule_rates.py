@@ -52,9 +52,9 @@ def measure_rate(rule: CleaningRule, texts: Sequence[list[str]], rounds: int) ->
         pairs = TextPairBatch(*texts)
         for side in pairs.sides:
             assert len(side.characters)
-        began = time.process_time()
+        start = time.process_time()
         apply_rule(pairs)
-        best = min(best, time.process_time() - began)
+        best = min(best, time.process_time() - start)
     return len(texts[0]) / best
 
 

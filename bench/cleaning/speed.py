@@ -66,11 +66,11 @@ def clean(
         write_text(folder, "big", pairs, (source, target))
         kept_counts: dict[str, int] = {}
 
-        def ours() -> Figures:
+        def clean_ours() -> Figures:
             seconds, kept_counts["tfm clean"] = run_clean(folder, "big", CHEAP)
             return {"rate": pairs / seconds}
 
-        def theirs() -> Figures:
+        def clean_theirs() -> Figures:
             with TemporaryDirectory(dir=folder) as out:
                 request = {"filters": FILTERS, "duplicates": True, "workers": workers, "out": out}
                 files = {side: str(folder / f"big.{side}") for side in ("source", "target")}
@@ -79,9 +79,9 @@ def clean(
             kept_counts["OpusFilter"] = answer["kept"]
             return {"rate": pairs / answer["seconds"]}
 
-        contestants = [Contestant("tfm clean", ours)]
+        contestants = [Contestant("tfm clean", clean_ours)]
         if opusfilter is not None:
-            contestants.append(Contestant("OpusFilter", theirs))
+            contestants.append(Contestant("OpusFilter", clean_theirs))
         summaries = contest(f"{pairs:,} pairs", contestants, rounds=rounds, unit="pairs/s")
         models = (
             {"forward": str(forward.resolve()), "backward": str(backward.resolve())} if forward and backward else {}

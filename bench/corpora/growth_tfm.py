@@ -12,12 +12,12 @@ from typing import Any
 BEGAN = time.perf_counter()  # before anything heavy is imported
 
 
-class Enough(BaseException):
-    """The updates that were asked for are done."""
+class MeasurementDone(BaseException):
+    """All updates to measure are done."""
 
 
 class UpdateClock:
-    """A reporter that notes when each update was done."""
+    """A reporter that records the time of each update."""
 
     def __init__(self, updates: int) -> None:
         self.updates, self.done = updates, list[float]()
@@ -38,7 +38,7 @@ class UpdateClock:
     def advance(self, amount: int = 1, note: str = "") -> None:
         self.done.append(time.perf_counter())
         if len(self.done) > self.updates:
-            raise Enough
+            raise MeasurementDone
 
 
 def main(request: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ def main(request: dict[str, Any]) -> None:
     dataset, clock = Path(request["dataset"]), UpdateClock(request["updates"])
     with TemporaryDirectory(dir=dataset.parent) as out:
         rest: dict[str, Any] = {"seed": 1, "evaluation": EvaluationConfig(), "command": ["bench"], "reporter": clock}
-        with suppress(Enough):
+        with suppress(MeasurementDone):
             train(training, model, DecodingConfig(), dataset, Path(out), **rest)
     pause = epoch_pause(dataset, model, training)
     rate = (len(clock.done) - 1) / (clock.done[-1] - clock.done[0])
@@ -72,9 +72,9 @@ def epoch_pause(dataset: Path, model: Any, training: Any) -> float:
     task = make_task(TaskContext(training, model, *load_tokenizer_pair(data.tokenizer_folder), data.batch_tokens))
     epochs = task.epochs(data.train, data.batch_tokens, 1)
     task.batch(data.train, epochs(0)[0])
-    began = time.perf_counter()
+    start = time.perf_counter()
     task.batch(data.train, epochs(1)[0])
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

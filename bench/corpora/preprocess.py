@@ -56,16 +56,18 @@ def preprocess(
         prepare_corpus(path, pairs, sentences)
         learn_tokenizer(path)
 
-        def ours() -> Figures:
+        def preprocess_ours() -> Figures:
             process = run_stage(path)
             return {"rate": 2 * pairs / process.seconds, "peak": process.peak}
 
-        def bare() -> Figures:
+        def preprocess_bare() -> Figures:
             files = [path / "train.en", path / "train.de"]
             process = run([sys.executable, BARE_LOOP, path / "tokenizer" / "tokenizer.json", *files])
             return {"rate": 2 * pairs / process.seconds, "peak": process.peak}
 
-        contestants = add_predictions([Contestant("tfm preprocess", ours), Contestant("bare loop", bare)], predict)
+        contestants = add_predictions(
+            [Contestant("tfm preprocess", preprocess_ours), Contestant("bare loop", preprocess_bare)], predict
+        )
         summaries = contest(f"{2 * pairs:,} lines", contestants, rounds=rounds, unit="lines/s")
         write_json(json, "preprocess", {"pairs": pairs, "sentences": sentences, "rounds": rounds}, summaries)
 

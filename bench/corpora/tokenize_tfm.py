@@ -15,11 +15,11 @@ LINES_PER_BATCH = 1000
 def main(request: dict[str, Any]) -> None:
     lines = [line for name in request["texts"] for line in open_lines(Path(request["folder"]) / name)]
     tokenizer = Tokenizer.load(Path(request["tokenizer"]) / "tokenizer.json")
-    began, pieces = time.perf_counter(), 0
+    start_time, pieces = time.perf_counter(), 0
     for start in range(0, len(lines), LINES_PER_BATCH):
         ids, _ = tokenizer.encode_flat(lines[start : start + LINES_PER_BATCH])
         pieces += len(ids)
-    print(json.dumps({"rate": len(lines) / (time.perf_counter() - began), "pieces": pieces}))
+    print(json.dumps({"rate": len(lines) / (time.perf_counter() - start_time), "pieces": pieces}))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def answer_sources(search: Callable[[Any], list[list[int]]], sources: Sequence[A
         search(group[:NUM_WARM_UP])
     outputs, seconds = [], []
     for group in groups:
-        began = time.perf_counter()
+        start = time.perf_counter()
         outputs += search(group)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - start)
     print(json.dumps({"seconds": seconds, "found": outputs}))

@@ -135,12 +135,12 @@ def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
 def make_contestant(
     name: str, request: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
 ) -> "Contestant":
-    """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
+    """Make a contestant that decodes and stores the ids of its last round in `outputs`; venv: its own, if not ours."""
     from bench.compare import Contestant
     from bench.processes import run, run_module
     from bench.training.workload import venv_python
 
-    def once() -> "Figures":
+    def decode_file() -> "Figures":
         program, *options = name.split()
         if venv is None:
             engine_options = {
@@ -159,13 +159,13 @@ def make_contestant(
         tokens = sum(len(ids) + 1 for ids in answer["found"] if ids)
         return {"rate": tokens / sum(answer["seconds"]), "tokens": tokens, "peak": process.peak}
 
-    return Contestant(name, once)
+    return Contestant(name, decode_file)
 
 
 def score_outputs(
     model: Path, outputs: dict[str, list[list[int]]], references: Sequence[str] | None
 ) -> dict[str, dict[str, object]]:
-    """Columns of BLEU, and of what it is more than the first one's; none without references."""
+    """Columns of BLEU and of its difference from the first one's; none without references."""
     if references is None:
         return {}
     from tfm.data.artifact_tokenizers import load_tokenizer_pair
@@ -185,7 +185,7 @@ def score_outputs(
 
 def read_lines(source: Path, reference: Path | None, limit: int) -> tuple[list[str], list[str] | None]:
     """The first lines that are not blank, and the references of just these."""
-    from bench.processes import ProcessFailed
+    from bench.processes import ProcessError
     from tfm.data.lines import open_lines
 
     sources = list(open_lines(source))
@@ -195,7 +195,7 @@ def read_lines(source: Path, reference: Path | None, limit: int) -> tuple[list[s
         return lines, None
     references = list(open_lines(reference))
     if len(references) != len(sources):
-        raise ProcessFailed(f"{source} has {len(sources)} lines, {reference} has {len(references)}")
+        raise ProcessError(f"{source} has {len(sources)} lines, {reference} has {len(references)}")
     return lines, [references[row] for row in rows]
 
 

@@ -75,12 +75,12 @@ def generate(
 
 
 def make_contestant(name: str, request: dict[str, Any], venv: Path | None) -> "Contestant":
-    """One that generates in a process of its own; venv: the environment of a peer, where it is not ours."""
+    """Make a contestant that generates in a separate process; venv: the environment of a peer, if not ours."""
     from bench.compare import Contestant
     from bench.processes import run, run_module
     from bench.training.workload import venv_python
 
-    def once() -> "Figures":
+    def generate_texts() -> "Figures":
         if name in PEERS and venv is not None:
             command = [venv_python(venv), PEERS_FOLDER / f"{PEERS[name]}.py"]
             process = run(command, text=json_module.dumps(request))
@@ -93,4 +93,4 @@ def make_contestant(name: str, request: dict[str, Any], venv: Path | None) -> "C
         answer = process.answer()
         return {"rate": answer["tokens"] / answer["seconds"], "peak": process.peak}
 
-    return Contestant(name, once)
+    return Contestant(name, generate_texts)

@@ -34,12 +34,12 @@ def main(request: dict[str, Any]) -> None:
     sampling = {"strategy": "sample", "n_best": request["texts"], "top_k": request["top_k"] or None}
     settings |= {"beam": 1} if request["greedy"] else sampling
     generator = TextGenerator(load(request), DecodingConfig(**settings), NullReporter())
-    tokens, began = 0, 0.0
+    tokens, start = 0, 0.0
     for number in range(request["repeats"] + 1):
         if number == 1:
-            tokens, began = 0, time.perf_counter()
+            tokens, start = 0, time.perf_counter()
         tokens += sum(each.num_tokens for each in generator.generate_texts(request["prompt"]))
-    print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}))
+    print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - start}))
 
 
 if __name__ == "__main__":

@@ -73,21 +73,21 @@ def labels(
 
 
 def make_contestant(name: str, model: Path, request: dict[str, Any], outputs: dict[str, list[str]]) -> "Contestant":
-    """One that labels in a process of its own, and leaves the labels of its last round in `outputs`."""
+    """Make a contestant that labels in a separate process and stores the labels of its last round in `outputs`."""
     from bench.compare import Contestant
     from bench.processes import run_module
 
-    def once() -> "Figures":
+    def label_texts() -> "Figures":
         process = run_module(PROGRAMS[name], request | {"model": str(model)})
         answer = process.answer()
         outputs[name] = answer["labels"]
         return {"rate": len(answer["labels"]) / answer["seconds"], "peak": process.peak}
 
-    return Contestant(name, once)
+    return Contestant(name, label_texts)
 
 
 def compare_labels(outputs: dict[str, list[str]]) -> dict[str, dict[str, object]]:
-    """A column with the share of texts that have the first contestant's labels; none where there is no peer."""
+    """A column with the share of texts that have the first contestant's labels; none if there is no peer."""
     first, *rest = outputs
     if not rest:
         return {}

@@ -14,9 +14,9 @@ def main(request: dict[str, Any]) -> None:
     model = tfm.load(request["model"])
     label = model.tag if request["is_tagger"] else model.classify
     label(request["lines"][:WARM_UP])
-    began = time.perf_counter()
+    start = time.perf_counter()
     labels = label(request["lines"])
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     if request["is_tagger"]:
         labels = [" ".join(tags) for tags in labels]
     print(json.dumps({"seconds": seconds, "labels": labels}))

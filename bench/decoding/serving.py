@@ -63,12 +63,12 @@ def serve(
         if against is not None:
             run_tfm("export", model, "--to", "ctranslate2", "--out", folder / "engine")
             command = [sys.executable, "-m", "bench.peers.decoding.serve_ctranslate2", str(folder / "engine")]
-            rival, _ = stack.enter_context(running_server([*command, str(workers), str(beam)], folder / "peer"))
-            asyncio.run(ask_all(rival, lines[:WARM_UP_LINES], clients))
+            peer_address, _ = stack.enter_context(running_server([*command, str(workers), str(beam)], folder / "peer"))
+            asyncio.run(ask_all(peer_address, lines[:WARM_UP_LINES], clients))
         for number in range(rounds):
             served.append(measure_load(port, lines, clients))
             if against is not None:
-                peers.append(measure_load(rival, lines, clients))
+                peers.append(measure_load(peer_address, lines, clients))
             if beside:
                 translated.append(translate_rate(TFM, model, lines, beam, batch, folder / f"out{number}"))
     figures: dict[str, Any] = {"seconds_to_ready": ready, **median_load(served)}
@@ -109,9 +109,9 @@ def median_load(loads: Sequence[Load]) -> dict[str, float]:
 
 def measure_load(port: int, lines: Sequence[str], clients: int) -> Load:
     """Let clients ask all lines."""
-    cpu, began = time.process_time(), time.monotonic()
+    cpu, start = time.process_time(), time.monotonic()
     answers = asyncio.run(ask_all(port, lines, clients))
-    seconds, cpu = time.monotonic() - began, time.process_time() - cpu
+    seconds, cpu = time.monotonic() - start, time.process_time() - cpu
     server_seconds = seconds - cpu / (os.cpu_count() or 1)
     latencies = sorted(seconds for seconds, _ in answers)
     median, last = statistics.median(latencies), latencies[int(0.99 * len(latencies))]
@@ -128,7 +128,7 @@ def running_server(command: Sequence[str], log: Path) -> Iterator[tuple[int, flo
         log: the file for what it prints, its address among that.
     """
     with open(log, "w+", encoding="utf-8") as stream:
-        began = time.monotonic()
+        start = time.monotonic()
         process = subprocess.Popen(command, stdout=stream, stderr=stream)
         try:
             while not (match := re.search(r"listening at \S+:(\d+)", log.read_text("utf-8"))):
@@ -138,7 +138,7 @@ def running_server(command: Sequence[str], log: Path) -> Iterator[tuple[int, flo
             port = int(match[1])
             while not is_ready(port):
                 time.sleep(0.01)
-            yield port, time.monotonic() - began
+            yield port, time.monotonic() - start
         finally:
             process.terminate()
             process.wait()
@@ -155,16 +155,16 @@ def is_ready(port: int) -> bool:
 
 async def ask_all(port: int, lines: Sequence[str], clients: int) -> list[tuple[float, str]]:
     """The seconds that each line took, and its translation, when so many clients ask all of them together."""
-    waiting, answers = iter(enumerate(lines)), [(0.0, "")] * len(lines)
+    numbered_lines, answers = iter(enumerate(lines)), [(0.0, "")] * len(lines)
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for number, line in waiting:
+        for number, line in numbered_lines:
             body = json_module.dumps({"q": line, "source": "auto", "target": target}).encode()
-            began = time.monotonic()
+            start = time.monotonic()
             writer.write(HEAD % len(body) + body)
             response = await read_response(reader)
-            answers[number] = time.monotonic() - began, str(json_module.loads(response)["translatedText"])
+            answers[number] = time.monotonic() - start, str(json_module.loads(response)["translatedText"])
         writer.close()
 
     target = await asyncio.to_thread(first_target, port)

@@ -65,10 +65,10 @@ def best_seconds(product: Product, budget: float) -> float:
     end = time.perf_counter() + budget
     while len(durations) < 10 or time.perf_counter() < end:
         _synchronize()
-        began = time.perf_counter()
+        start = time.perf_counter()
         product()
         _synchronize()
-        durations.append(time.perf_counter() - began)
+        durations.append(time.perf_counter() - start)
     return statistics.median(sorted(durations)[: max(len(durations) // 10, 3)])
 
 
@@ -79,7 +79,7 @@ def _synchronize() -> None:
 
 
 def gigaflops(kind: str, shape: tuple[int, int, int], budget: float) -> float | None:
-    """GFLOP/s of one kind of product; None where this build of torch has none such."""
+    """GFLOP/s of one kind of product; None if this build of torch has none such."""
     rows, inner, outer = shape
     if missing_reason(kind) is not None:
         return None
@@ -89,7 +89,9 @@ def gigaflops(kind: str, shape: tuple[int, int, int], budget: float) -> float | 
 
 @cache
 def missing_reason(kind: str) -> str | None:
-    """Why this build of torch has no such product, if so. A small one is asked for, that no other error is hidden."""
+    """Why this build of torch lacks a product; None if it has it. A small one is tried, so that no other error is
+    hidden.
+    """
     try:
         with torch.inference_mode():
             PRODUCTS[kind](16, 16, 16)()

@@ -23,7 +23,7 @@ MEMORY_KEY = "[memory]"
 
 
 def make_passes(config: ModelConfig, length: int) -> Callable[[], None]:
-    """Forward and backward of the mixing layer of an encoder, on one sentence of that length."""
+    """Return a function that runs forward and backward of an encoder's mixing layer on a sentence of a length."""
     stack = config.encoder
     torch.manual_seed(1)
     layer = ModuleFactory(config, torch.float32).mixing(stack, causal=False, layer_index=0)
@@ -31,10 +31,10 @@ def make_passes(config: ModelConfig, length: int) -> Callable[[], None]:
     rows, grad = torch.randn(length, stack.dim, requires_grad=True), torch.randn(length, stack.dim)
     weights = [rows, *layer.parameters()]  # type: ignore[attr-defined]
 
-    def once() -> None:
+    def run_layer() -> None:
         torch.autograd.grad(layer(rows, layout, padding_mask(layout)), weights, grad)
 
-    return once
+    return run_layer
 
 
 def measure_peak(run_pass: Callable[[], None]) -> int:

@@ -63,11 +63,11 @@ def measure_stage(stage: Stage, folder: Path) -> dict[str, float]:
 
     The peak is that of the largest process; the other is of the one that was started.
     """
-    watched: list[AnonymousMemory] = []
+    memories: list[AnonymousMemory] = []
 
     def watch(process: int) -> None:
-        watched.append(AnonymousMemory(process))
-        watched[0].start()
+        memories.append(AnonymousMemory(process))
+        memories[0].start()
 
     result = run(stage.command(), folder=folder, on_start=watch)
-    return {"seconds": result.seconds, "peak": result.peak, "anonymous": watched[0].peak}
+    return {"seconds": result.seconds, "peak": result.peak, "anonymous": memories[0].peak}

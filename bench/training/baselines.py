@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.compare import Figures
-from bench.processes import ProcessFailed, run, run_module, run_tfm
+from bench.processes import ProcessError, run, run_module, run_tfm
 from bench.training.pieces import SOURCE, TARGET, VOCABULARY
 from bench.training.text_peers import measure_huggingface_texts, measure_plain_gpt
 from bench.training.workload import SEED, ModelSize, RecurrentSize, Workload, set_options, venv_python
@@ -55,7 +55,7 @@ def average_metrics(lines: Iterable[Mapping[str, Any]], warmup: int) -> Figures:
                 tokens += line["tokens_per_second"] * (line["seconds"] - previous)
             previous = line["seconds"]
     if not seconds:
-        raise ProcessFailed("no update came after the warm-up")
+        raise ProcessError("no update came after the warm-up")
     return {"rate": tokens / seconds, "tokens": tokens / updates}
 
 
@@ -107,7 +107,7 @@ def parse_eole_log(log: str, warmup: int) -> Figures:
             tokens += int(size)
             seconds += int(size) / int(rate)
     if not seconds:
-        raise ProcessFailed("eole's log has no rate after the warm-up")
+        raise ProcessError("eole's log has no rate after the warm-up")
     return {"rate": tokens / seconds, "tokens": tokens / updates}
 
 

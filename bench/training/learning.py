@@ -87,9 +87,9 @@ def learn_tfm(dataset: Path, recipe: "Recipe", out: Path) -> list[CurvePoint]:
 def read_points(lines: Iterable[Mapping[str, Any]]) -> list[CurvePoint]:
     """The validations in a metrics.jsonl, each with the seconds that its training had taken before it.
 
-    Raises Failed where they have no BLEU.
+    Raises ProcessError if they have no BLEU.
     """
-    from bench.processes import ProcessFailed
+    from bench.processes import ProcessError
 
     points, seconds = [], 0.0
     for line in lines:
@@ -98,7 +98,7 @@ def read_points(lines: Iterable[Mapping[str, Any]]) -> list[CurvePoint]:
         elif line["event"] == "valid" and line["bleu"] is not None:
             points.append(CurvePoint(line["step"], seconds, line["bleu"]))
     if not points:
-        raise ProcessFailed("no validation has a BLEU: set training.validation.bleu = true")
+        raise ProcessError("no validation has a BLEU: set training.validation.bleu = true")
     return points
 
 

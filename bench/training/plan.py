@@ -1,4 +1,4 @@
-"""`python -m bench plan`: what `tfm plan` says that a training takes, beside what it then takes."""
+"""`python -m bench plan`: the costs of a training that `tfm plan` predicts, and its real costs."""
 
 import json as jsons
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def plan_and_train(recipe: Path, words: Sequence[str]) -> PlannedTraining:
 
     for stage in ("tokenize", "preprocess"):
         run_tfm(stage, "--recipe", recipe)
-    planned = jsons.loads(run_tfm("plan", recipe, "--json", *words).out)
+    plan = jsons.loads(run_tfm("plan", recipe, "--json", *words).out)
     with TemporaryDirectory() as folder:
         watches: list[TreeMemoryWatch] = []
 
@@ -78,11 +78,11 @@ def plan_and_train(recipe: Path, words: Sequence[str]) -> PlannedTraining:
     steps = [each["step"] for each in map(jsons.loads, lines) if "step" in each]
     return PlannedTraining(
         str(recipe),
-        planned["total_seconds"],
+        plan["total_seconds"],
         process.seconds,
-        planned["total_memory"],
+        plan["total_memory"],
         max(process.peak, watches[0].stop()),
-        planned["corpus"]["updates"],
+        plan["corpus"]["updates"],
         max(steps),
     )
 

@@ -8,34 +8,21 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.update import UpdateSums
 from tfm.pipeline.training_config import TrainingConfig
 
 
-class Enough(BaseException):
-    """The updates that were asked for are done."""
-
-
-class Quiet:
-    """A reporter of nothing."""
-
-    def line(self, text: str) -> None: ...
-    def warn(self, text: str) -> None: ...
-    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None: ...
-    def advance(self, amount: int = 1, note: str = "") -> None: ...
-
-    @contextmanager
-    def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator["Quiet"]:
-        yield self
+class MeasurementDone(BaseException):
+    """All updates to measure are done."""
 
 
 def main(request: dict[str, Any]) -> None:
@@ -57,13 +44,26 @@ def main(request: dict[str, Any]) -> None:
             if trainer.world.is_main_process:
                 print(json.dumps({"memory": max(peaks), "rate": rate, "parameters": size[0]}), flush=True)
             trainer.world.barrier()
-            raise Enough
+            raise MeasurementDone
 
     Trainer.log_update = note  # type: ignore[assignment,method-assign]
     model, training = ModelConfig.model_validate(request["model"]), TrainingConfig.model_validate(request["training"])
-    rest: dict[str, Any] = {"seed": 1, "evaluation": EvaluationConfig(), "command": ["bench"], "reporter": Quiet()}
-    with suppress(Enough):
-        train(training, model, DecodingConfig(), Path(request["dataset"]), Path(request["out"]), **rest)
+    rest: dict[str, Any] = {
+        "seed": 1,
+        "evaluation": EvaluationConfig(),
+        "command": ["bench"],
+        "reporter": NullReporter(),
+    }
+    with suppress(MeasurementDone):
+        train(
+            training,
+            model,
+            DecodingConfig(),
+            Path(request["dataset"]),
+            Path(request["out"]),
+            reporter=NullReporter(),
+            **rest,
+        )
     sys.stdout.flush()
     os._exit(0)  # torch's own end waits for communication that is over
 

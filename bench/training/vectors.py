@@ -52,7 +52,7 @@ def vectors(
         raise RecipeError(f"{recipe}: give model.word_vectors.negatives and model.embedding_dim")
     request = {"dataset": str(dataset.resolve()), "model": model.model_dump(mode="json"), "epochs": epochs}
     request |= {"training": training.model_dump(mode="json"), "peak": training.schedule.peak}
-    contestants = [Contestant("tfm", partial(ours, request))]
+    contestants = [Contestant("tfm", partial(train_ours, request))]
     with TemporaryDirectory() as folder:
         if against is not None:
             name, _, python = against.partition("=")
@@ -60,7 +60,9 @@ def vectors(
                 raise typer.BadParameter(f"{against}: write gensim=PYTHON, an interpreter", param_hint="--against")
             data = load_dataset(dataset)
             write_pieces(data.train, 0, Path(folder))
-            contestants.append(Contestant("gensim", partial(gensim, request, Path(python), Path(folder), workers)))
+            contestants.append(
+                Contestant("gensim", partial(train_gensim, request, Path(python), Path(folder), workers))
+            )
         summaries = contest(
             f"word vectors on {dataset}: {model.architecture}, D {model.embedding_dim}, {epochs} epochs",
             add_predictions(contestants, predict),
@@ -73,16 +75,16 @@ def vectors(
     write_json(json, "vectors", {**request, "workers": workers}, {"contestants": summaries})
 
 
-def ours(request: dict[str, object]) -> "Figures":
-    """The steps of `tfm train`, without all else."""
+def train_ours(request: dict[str, object]) -> "Figures":
+    """Run only the training steps of `tfm train`."""
     from bench.processes import run_module
 
     process = run_module("bench.training.vectors_tfm", request)
     return {**process.answer(), "peak": process.peak}
 
 
-def gensim(request: dict[str, object], python: Path, folder: Path, workers: int) -> "Figures":
-    """gensim, run by another Python."""
+def train_gensim(request: dict[str, object], python: Path, folder: Path, workers: int) -> "Figures":
+    """Run gensim with another Python."""
     from json import dumps
 
     from bench.processes import run

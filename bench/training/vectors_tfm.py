@@ -36,14 +36,14 @@ def main(request: dict[str, Any]) -> None:
     updates = Word2vecGradientComputer(model, task, data.train, training, SEED, World(), optimizer)  # compiles
     epochs, step, total = task.epochs(data.train, data.batch_tokens, SEED), 0, 0
     num_steps = sum(epochs.num_batches(number) for number in range(request["epochs"]))
-    began, began_cpu = time.perf_counter(), time.process_time()
+    start, start_cpu = time.perf_counter(), time.process_time()
     for number in range(request["epochs"]):
         for rows in epochs(number):
             step += 1
             set_learning_rate(optimizer, request["peak"] * (1 - step / num_steps))
             updates.start_gradient([rows], step, stop=False).wait_for_update_sums()
             total += int(data.train.target_lengths[rows].sum())
-    seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
+    seconds, cpu = time.perf_counter() - start, time.process_time() - start_cpu
     assert np.isfinite(model.table.weight.detach().numpy()).all()
     print(json.dumps({"rate": total / seconds, "cpu_rate": total / cpu}))
 

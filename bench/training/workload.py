@@ -111,9 +111,9 @@ class Workload:
 
     @cached_property
     def source_vocab(self) -> int:
-        """Pieces of the vocabulary that is read: the source's, or the target's where there is no source."""
-        which = int(self.model.task == "language_model")
-        return load_tokenizer_pair(self.data.tokenizer_folder)[which].vocab_size
+        """Pieces of the vocabulary that is read: the source's, or the target's if there is no source."""
+        side = int(self.model.task == "language_model")
+        return load_tokenizer_pair(self.data.tokenizer_folder)[side].vocab_size
 
     @cached_property
     def lengths(self) -> list[tuple[int, int]]:

@@ -198,7 +198,7 @@ def _compare_outputs(
 def _print_comparison(
     comparison: "Comparison", significance: "SignificanceResults", metrics: Sequence[str], *, markdown: bool
 ) -> None:
-    """The table of the rows, that of the tests where there are any, and the meaning of their marks."""
+    """The table of the rows, that of the tests if there are any, and the meaning of their marks."""
     from tfm.cli.console import format_duration, make_reporter
     from tfm.pipeline.comparison.tables.columns import comparison_columns, difference_columns
     from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences

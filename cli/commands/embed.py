@@ -61,7 +61,11 @@ class EmbedOptions:
     window: Annotated[
         int | None,
         typer.Option(
-            "--window", metavar="M", min=1, max=1000, help="Of a text file: how far neighbours stand from a word (5)."
+            "--window",
+            metavar="M",
+            min=1,
+            max=1000,
+            help="For a text file: largest distance of neighbours from a word (5).",
         ),
     ] = None
     one_hot: Annotated[bool, typer.Option("--one-hot", help="Of a text file: one-hot vectors in place of counts.")] = (

@@ -199,7 +199,7 @@ def _generate_forced(
 
 
 def _print_texts(generator: "TextGenerator", results: "Iterable[tuple[str, list[GeneratedText]]]") -> None:
-    """Print the texts after each prompt, apart from each other where a text may have lines."""
+    """Print the texts after each prompt, with separators if texts may have several lines."""
     num_texts = 0
     for prompt, texts in results:
         for text in texts:

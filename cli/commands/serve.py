@@ -43,7 +43,7 @@ class ServeOptions:
     languages: Annotated[
         list[str] | None,
         typer.Option(
-            "--languages", metavar="NAME=S:T", help="Languages of a model whose run does not tell them; repeatable."
+            "--languages", metavar="NAME=S:T", help="Languages of a model, if its run does not name them; repeatable."
         ),
     ] = None
     shortlist: Annotated[

@@ -1,4 +1,4 @@
-"""Training images varied at random, anew at each update."""
+"""Training images varied at random, again at each update."""
 
 from dataclasses import dataclass, replace
 

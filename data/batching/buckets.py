@@ -164,7 +164,7 @@ def length_sort_keys(max_lengths: Ints, difference: Ints, *, flip: bool) -> Ints
 
 
 def split_by_budget(rows: Ints, max_lengths: Ints, budget: int, *, first_share: float) -> list[Ints]:
-    """Split rows into consecutive pieces, each as long as the budget allows. A row over the budget stands alone.
+    """Split rows into consecutive pieces, each as long as the budget allows. A row over the budget is a piece alone.
 
     Args:
         rows: (rows,) row numbers, ascending in `max_lengths`.

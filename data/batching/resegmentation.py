@@ -1,4 +1,4 @@
-"""Batches whose texts are segmented anew at each update (`tokenizer.sampled`), within the limits of the plain ones.
+"""Batches with texts that are segmented again at each update (`tokenizer.sampled`), within the limits of plain batches.
 
 Plain lengths decide the rows of a batch. A text that gets longer than a model may read keeps its plain pieces, and a
 batch that gets larger than the budget is read in parts.
@@ -16,7 +16,7 @@ from tfm.tokenizer.sampled import SegmentationSampler, hash_numbers
 
 @dataclass(frozen=True)
 class Resegmenter:
-    """Settings by which the texts of training batches are segmented anew.
+    """Settings by which the texts of training batches are segmented again.
 
     Args:
         source: draws the pieces of the source; None: the source stays as it is.
@@ -77,8 +77,9 @@ class Resegmenter:
 
 
 def split_within_budget(larger: Ints, budget: int) -> list[Ints]:
-    """The places of texts of these lengths, in as few parts of about equal numbers as keep to the budget; a text longer
-    than it stands alone. One part keeps the order."""
+    """Split texts of these lengths into as few parts as the budget allows, of about equal numbers, given as positions;
+    a text over the budget is a part alone. A single part keeps the order.
+    """
     if len(larger) * int(larger.max(initial=0)) <= budget:
         return [np.arange(len(larger))]
     order = np.argsort(larger, kind="stable")

@@ -20,7 +20,7 @@ Decoder = TypeVar("Decoder", bz2.BZ2Decompressor, lzma.LZMADecompressor)
 
 
 class DecompressedStream(RawIOBase, Generic[Decoder]):
-    """The bytes of one or several compressed streams that stand in a file one behind the other.
+    """The decompressed bytes of one or several compressed streams in a file, one after another.
 
     Streams of Python's own leave out what follows a stream of bzip2 and is none, so that a damaged file is shorter.
     """
@@ -77,7 +77,7 @@ def make_xz_decoder() -> lzma.LZMADecompressor:
 
 
 class ShortReadStream(RawIOBase):
-    """A file of which no more than MAX_READ_BYTES is read at once, whatever is asked for."""
+    """A file that returns at most MAX_READ_BYTES per read, however many bytes are requested."""
 
     def __init__(self, file: BufferedReader):
         self._file = file

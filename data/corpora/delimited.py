@@ -137,14 +137,14 @@ def _with_header_remark(
 
 
 def _drop_empty_ends(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
-    """The rows, those of so many cells without the last one if it is empty."""
+    """The rows; those with one cell more than `width` lose it if it is empty."""
     return ((line, row[:-1] if len(row) == width and not row[-1] else row) for line, row in rows)
 
 
 def _drop_repeated_headers(
     path: Path, rows: Iterable[tuple[int, list[str]]], names: Sequence[str]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows without those that are the header again, as where files were written one behind the other."""
+    """The rows without repetitions of the header, as in files that were concatenated."""
     lines: list[int] = []
     for line, row in rows:
         if row == names or (row and row[0][:1] == BYTE_ORDER_MARK and _without_mark(row) == names):
@@ -215,7 +215,7 @@ def _select_cells(
 
 
 def _json_cell_problem(cell: str) -> str | None:
-    """Why a cell is no text or label, but JSON that Label Studio wrote; None if it is one."""
+    """Why a cell is JSON of Label Studio instead of a text or label; None if it is not."""
     if not cell.startswith(('[{"', '{"choices"')):
         return None
     try:

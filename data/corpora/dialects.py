@@ -18,8 +18,9 @@ from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
 QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*+"')
 ESCAPED_FIELD = re.compile(r'"(?:[^"\\]|\\["\\])*"')
 CR_PLACEHOLDER = "\udc0d"
-"""Stands for a carriage return while `csv` reads, which takes one outside of quotation marks for an error. It is half a
-surrogate pair, which no file in UTF-8 has."""
+"""Replaces carriage returns for `csv`, which rejects them outside of quotation marks. It is half a surrogate pair,
+which no UTF-8 file has.
+"""
 ESCAPES_REMARK = 'backslashes are read as escapes (quoting = "backslash")'
 SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 """A first line that says the delimiter, as spreadsheets read it."""
@@ -96,7 +97,7 @@ def find_tsv_quoting(path: Path) -> Quoting:
                 continue
             is_whole = QUOTED_FIELD.fullmatch(cell) is not None
             is_escaped = is_escaped and ESCAPED_FIELD.fullmatch(cell) is not None
-            may_go_on = QUOTED_FIELD.match(cell) is None and len(cells) != width  # behind a tab or in the next line
+            may_go_on = QUOTED_FIELD.match(cell) is None and len(cells) != width  # after a tab or on the next line
             is_doubled = is_doubled and (is_whole or may_go_on)
             if not is_doubled and not is_escaped:
                 if is_quoted:
@@ -156,12 +157,12 @@ def _are_all_quotes_escaped(path: Path, delimiter: str) -> bool:
 
 def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    size = above = 0
+    size = lines_skipped = 0
 
     def quoted_lines() -> Iterator[str]:
-        nonlocal size, above
+        nonlocal size, lines_skipped
         for count, (number, line) in enumerate(table_lines(path, [delimiter]), 1):
-            size, above = size + len(line) + 1, number - count
+            size, lines_skipped = size + len(line) + 1, number - count
             if size > MAX_LINE_BYTES:  # quotation marks may join lines without end
                 problem = f"its row is longer than {MAX_LINE_BYTES:,} characters; is a quotation mark missing?"
                 raise DataError(problem, file=path, line=number)
@@ -177,9 +178,9 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
             size = 0
             if table.line_num == 1 and SEPARATOR_LINE.fullmatch(delimiter.join(row)):
                 continue
-            yield table.line_num + above, [cell.replace(CR_PLACEHOLDER, "\r") for cell in row]
+            yield table.line_num + lines_skipped, [cell.replace(CR_PLACEHOLDER, "\r") for cell in row]
     except csv.Error as error:
-        raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num + above) from None
+        raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num + lines_skipped) from None
 
 
 def drop_blank_rows(

@@ -49,11 +49,11 @@ def _iterate_checked_items(path: Path, corpus: CorpusConfig) -> Iterator[tuple[i
     for number, row in islice(items, 1):
         if (problem := table_orientation_problem(row) or _document_problem(path, row, corpus)) is not None:
             raise DataError(problem, file=path)
-        others = [*islice(items, 1)] if corpus.lists != "words" and has_columns(row) else None
-        if others == []:
+        second_row = [*islice(items, 1)] if corpus.lists != "words" and has_columns(row) else None
+        if second_row == []:
             raise ExportableFileError(COLUMNS_PROBLEM, file=path)
         yield number, row
-        yield from others or ()
+        yield from second_row or ()
     yield from items
 
 

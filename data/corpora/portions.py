@@ -47,7 +47,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class PositionRange:
-    """The lines of a running text whose place in it, from 0 to 1, lies in [low, high), or all others (outside).
+    """The lines of a running text at relative positions in [low, high), or outside of it.
 
     by_text: the part of corpora with sources, which are no running text.
     """
@@ -74,7 +74,7 @@ class PositionRange:
 
 @dataclass(frozen=True)
 class RereadablePairs:
-    """Pairs that are read anew each time that somebody asks for them."""
+    """Pairs that are read again for each iteration."""
 
     open_pairs: Callable[[], Iterator[TextPair]]
 
@@ -159,7 +159,7 @@ def hash_to_unit_interval(text: str, seed: int) -> float:
 
 
 def fold_number_of(text: str, num_folds: int, seed: int) -> int:
-    """The fold of a text, from 1 to num_folds, drawn by itself; independent of its `draw` by the same seed.
+    """The fold of a text, from 1 to num_folds, drawn independently of its `draw` with the same seed.
 
     Texts that some tokenizer may make one, as they differ in white space, Unicode form or case alone, are in one fold.
     """
@@ -174,9 +174,9 @@ def _hash_text(text: str, seed: int, num_bytes: int, purpose: bytes) -> int:
 
 
 def _select_part_keeping_blank_lines(pairs: Iterable[TextPair], part: HashRange | Fold) -> Iterator[TextPair]:
-    inside = part.contains("")
+    is_selected = part.contains("")
     for pair in pairs:
         if pair[1] and not pair[1].isspace():
-            inside = part.contains(pair[1])
-        if inside:
+            is_selected = part.contains(pair[1])
+        if is_selected:
             yield pair

@@ -24,7 +24,7 @@ def group_references(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def write_further_references(folder: Path, rows: Sequence[Row]) -> None:
-    """Write the references of each row after the first into reference.2.txt, ...; an empty line if there is none."""
+    """Write the references of each row after the first into reference.2.txt, ...; an empty line for a missing one."""
     for number in range(2, 2 + max(map(len, rows), default=0)):
         lines = (row[number - 2] if number - 2 < len(row) else "" for row in rows)
         text = "".join(line.replace("\r", " ") + "\n" for line in lines)

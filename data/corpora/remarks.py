@@ -14,16 +14,16 @@ _collected_remarks: ContextVar[dict[str, None] | None] = ContextVar("_collected_
 
 def add_remark(file: Path | str, text: str) -> None:
     """Add a remark about a file to those that are collected; one that was made before is not made again."""
-    if (collected := _collected_remarks.get()) is not None:
-        collected[f"{file}: {text}"] = None
+    if (remarks := _collected_remarks.get()) is not None:
+        remarks[f"{file}: {text}"] = None
 
 
 @contextmanager
 def collect_remarks() -> Iterator[dict[str, None]]:
     """Collect what readers remark within this context, in order and each remark once."""
-    collected: dict[str, None] = {}
-    token = _collected_remarks.set(collected)
+    remarks: dict[str, None] = {}
+    token = _collected_remarks.set(remarks)
     try:
-        yield collected
+        yield remarks
     finally:
         _collected_remarks.reset(token)

@@ -230,8 +230,10 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
             names = format_names(split.differing_names[:3])
             add_remark(path, f"its files {names} are read as one set: name those that are wanted in data.train")
         if split.other_configurations:
-            others = format_names(split.other_configurations)
-            add_remark(path, f"its default configuration is read; {path}:NAME is one of the others ({others})")
+            configuration_names = format_names(split.other_configurations)
+            add_remark(
+                path, f"its default configuration is read; {path}:NAME is one of the others ({configuration_names})"
+            )
         if split.separator:
             read_file = partial(read_csv, separator=split.separator)
         elif split.class_names and split.kind in FORMATS_WITH_INTEGER_LABELS:
@@ -247,7 +249,7 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
 def _read_columns(
     read_columns: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool
 ) -> PairIterator:
-    """The pairs of a format whose reader gives the columns it is asked for."""
+    """The pairs of a format with a reader that returns requested columns."""
     for path in corpus_files(corpus, online=online):
         check_lines(open_lines(path), path, (line_end_problem,))
         for row in read_columns(path, [*corpus.source_columns, corpus.target]):

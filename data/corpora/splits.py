@@ -22,7 +22,7 @@ from tfm.data.corpora.paths.split_names import (
     split_name_family,
     training_name_rank,
 )
-from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
+from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, file_pairs_hint, find_text_files
 from tfm.data.corpora.paths.unread_files import tagged_test_sets, transcripts_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
@@ -48,7 +48,7 @@ class Splits:
 
 
 def resolve_splits(config: DataConfig) -> Splits:
-    """The splits a recipe means: what it names, what it finds at `path`, and random portions for what is missing.
+    """The splits of a recipe: those that it names, those at `path`, and random portions for the missing ones.
 
     With `config.fold` the training data of these are cut into folds, and the fold is what is validated on.
     Raises DataError if there is no training data or a test set's name cannot be a folder's.
@@ -140,8 +140,10 @@ def _cut_missing_splits(
         share = HashRange(low, high, seed)
         if not is_running_text:
             return share
-        outside = low == 0.0
-        return PositionRange(*((high - back, 1.0 - back) if outside else (low - back, high - back)), outside, share)
+        is_complement = low == 0.0
+        return PositionRange(
+            *((high - back, 1.0 - back) if is_complement else (low - back, high - back)), is_complement, share
+        )
 
     return Splits(
         train=tuple(Portion((corpus,), make_part(0.0, valid_low)) for corpus in train),
@@ -203,7 +205,7 @@ def _find_corpora_at_path(
         expectation = (
             f"a split {TRAIN_NAME!r}" + _hub_splits_hint(config.path, hub_splits)
             if hub_splits or not os.path.isdir(folder)  # a set of the hub may have no split
-            else _train_file_names(config) + found_files_hint(folder, files, config.source, config.target)
+            else _train_file_names(config) + file_pairs_hint(folder, files, config.source, config.target)
         )
         raise DataError(f"there is no training data: expected {expectation}", file=config.path)
     uses = classify_splits(corpora)
@@ -235,7 +237,7 @@ def _only_training_pair_name(config: DataConfig, files: Collection[str]) -> str 
 
 
 def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
-    """The splits of a Hugging Face dataset; none if there is none, and one pair of files."""
+    """The splits of a Hugging Face dataset; none if the folder is no dataset and has one pair of training files."""
     assert config.path is not None
     try:
         splits = huggingface.open_splits(config.path, online=config.online)
@@ -253,7 +255,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             return ()
         if isinstance(error, ConfigurationError):
             raise
-        hint = found_files_hint(Path(config.path), files, config.source, config.target)
+        hint = file_pairs_hint(Path(config.path), files, config.source, config.target)
         hint = hint or class_folders_hint(Path(config.path)) or transcripts_hint(Path(config.path))
         hint = hint or _training_file_hint(config)
         raise DataError(
@@ -262,7 +264,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
 
 
 def _hub_splits_hint(path: str, splits: Sequence[str]) -> str:
-    """Name the splits of a dataset and the key that would take the one for training; empty if there are none."""
+    """Name the splits of a dataset and the key that selects the training split; empty if there are none."""
     if not splits:
         return ""
     table = f'{{ format = "huggingface", path = "{path}", split = "{min(splits, key=training_name_rank)}" }}'
@@ -270,7 +272,7 @@ def _hub_splits_hint(path: str, splits: Sequence[str]) -> str:
 
 
 def _training_file_hint(config: DataConfig) -> str:
-    """Name the only file of a folder, or the first for training, and the corpus that it is; empty if there is none."""
+    """Name the only or first training file of a folder, and the table that reads it; empty if there is none."""
     files = [path for path in sorted(Path(str(config.path)).iterdir()) if path.is_file()]
     paths = [path for path in files if path.suffix not in (".md", ".py") and path.name not in NON_DATA_FILES]
     candidates = [path for path in paths if training_name_rank(path.name) == 0] or paths[: int(len(paths) == 1)]

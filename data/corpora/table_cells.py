@@ -179,7 +179,7 @@ def _table_column(table: pa.Table, name: str, path: str, *, may_be_classes: bool
 
 
 def _null_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column without any value, or of lists without any, as one of texts, which are empty; others as they are."""
+    """Turn a column of nulls, or of lists of nulls, into one of empty texts; other columns are unchanged."""
     if pa.types.is_null(column.type):
         return column.cast(pa.string())
     is_empty = _is_list_type(column.type) and pa.types.is_null(column.type.value_type)

@@ -16,7 +16,7 @@ BUILT_IN_LANGUAGES = ("eng", "deu", "hin")
 
 
 def required_keys_problem(corpus: Any) -> str | None:
-    """The problem of a built-in corpus (a CorpusConfig) that is unknown or lacks a key; None if there is none."""
+    """The problem of a built-in corpus (a CorpusConfig) with an unknown name or without a required key, or None."""
     if corpus.format != "generated":
         return None
     if corpus.path not in get_args(GeneratorName):
@@ -32,14 +32,13 @@ def has_built_in_languages(corpus: Any) -> bool:
 
 
 def language_columns_problem(corpus: Any) -> str | None:
-    """The problem of the columns of the built-in corpus `languages`; None if there is none, or of another corpus."""
+    """The problem of the columns of the built-in corpus `languages`; None if they are right, or for another corpus."""
     if not has_built_in_languages(corpus):
         return None
     for name, side in (("source", corpus.source), ("target", corpus.target)):
         if side is not None and side not in BUILT_IN_LANGUAGES:
             names = ", ".join(BUILT_IN_LANGUAGES)
             return f'`{name}` of the built-in corpus "languages" is one of {names}, not "{side}"'
-    return None
     return None
 
 

@@ -21,7 +21,7 @@ FORMATS_BY_KEY = {
 }
 """The formats that each key is for."""
 DELIMITER_PATTERN = re.compile(r'[^\r\n"\\ ]|[^\r\n"\\]*[^\s"\\][^\s"\\][^\r\n"\\]*')
-"""One character, or several: a comma with a space is none of these, as quotation marks may stand behind it."""
+"""One or several characters; not a comma with a space, since quotation marks may follow it."""
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "parquet", "huggingface")
 """The formats whose rows have a cell for each column, so that several can be the source."""
 UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (
@@ -33,15 +33,15 @@ UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (
 """Keys with the values that they have in a dumped config that does not set them; configs once had none of them."""
 
 
-def drop_unset_keys(dumped: Any) -> Any:
+def drop_unset_keys(settings: Any) -> Any:
     """Remove keys that are not set from a dumped config, so that artifacts that were made before there were these keys
     stay fresh.
     """
-    if isinstance(dumped, dict):
+    if isinstance(settings, dict):
         return {
-            key: drop_unset_keys(value) for key, value in dumped.items() if {key: value} not in UNSET_KEYS_WITH_VALUES
+            key: drop_unset_keys(value) for key, value in settings.items() if {key: value} not in UNSET_KEYS_WITH_VALUES
         }
-    return [drop_unset_keys(value) for value in dumped] if isinstance(dumped, list) else dumped
+    return [drop_unset_keys(value) for value in settings] if isinstance(settings, list) else settings
 
 
 def table_keys_problem(corpus: Any) -> str | None:
@@ -85,8 +85,8 @@ def parse_columns(value: object) -> object:
 def parse_source(value: object) -> object:
     """The same of the value of `source`, which may be a column or a list of columns."""
     columns = parse_columns(value)
-    several = columns if isinstance(columns, tuple) else (columns,)
-    if columns is not None and not all(isinstance(each, str) for each in several):
+    column_tuple = columns if isinstance(columns, tuple) else (columns,)
+    if columns is not None and not all(isinstance(each, str) for each in column_tuple):
         raise ValueError(f"`source` is a column, or a list of columns, by name or number, and not {value!r:.60}")
     return columns
 
@@ -104,11 +104,11 @@ def split_columns(source: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def several_columns_problem(source: str | tuple[str, ...] | None, target: str) -> str | None:
-    """The problem of a list of columns as `source`; None if there is none, or it is no list."""
+    """The problem of a list of columns as `source`; None if it is right or not a list."""
     if not isinstance(source, tuple):
         return None
     if not source:
-        return '`source` is an empty list: name its columns, or say source = "none" for texts alone'
+        return '`source` is an empty list: name its columns, or set source = "none" for texts alone'
     if (twice := next((each for each in source if source.count(each) > 1), None)) is not None:
         return f'`source` names the column "{twice}" twice: remove one'
     if target in source:
@@ -123,12 +123,16 @@ def synthetic_text_files(folder: str, side: object) -> dict[str, str]:
         folder: of the text.
         side: the side that the model wrote; if it is not the target, it is the source.
     """
-    read, written = (str(Path(folder) / name) for name in SYNTHETIC_FILES)
-    return {"source": read, "target": written} if side == "target" else {"source": written, "target": read}
+    source_file, target_file = (str(Path(folder) / name) for name in SYNTHETIC_FILES)
+    return (
+        {"source": source_file, "target": target_file}
+        if side == "target"
+        else {"source": target_file, "target": source_file}
+    )
 
 
 def synthetic_problem(corpus: Any) -> str | None:
-    """The problem of a corpus (a CorpusConfig) of text that a model made, or of its tag; None if there is none."""
+    """The problem of a corpus (a CorpusConfig) of synthetic text, or of its tag; None if there is none."""
     if corpus.synthetic is not None and corpus.format != "text":
         return f'`synthetic` is a folder of `tfm synthesize`, not of format "{corpus.format}"'
     if corpus.side is not None and corpus.synthetic is None:

@@ -33,7 +33,7 @@ def epoch_weights(
     """The number of times that each row occurs in an epoch: never if its corpus is not used in it.
 
     Args:
-        weights: (rows,) of the rows where they are used.
+        weights: (rows,) of the rows if they are used.
         corpus_epochs: the epochs in which each corpus is used, in the order of the rows.
         epoch: counted from 0.
 

@@ -40,7 +40,7 @@ class Direction:
 
 
 Directions = Mapping[str, tuple[Direction, ...]]
-"""Directions of each split, in the order of its rows; empty where a dataset has no languages."""
+"""Directions of each split, in the order of its rows; empty if a dataset has no languages."""
 
 
 def temperature_sampling_weights(rows: Sequence[int], temperature: float) -> list[float]:

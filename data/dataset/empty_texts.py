@@ -10,7 +10,7 @@ from tfm.data.errors import format_count
 
 @dataclass
 class EmptyTextCounter:
-    """Counts the pairs of a split whose source is empty, and those that have no target but empty ones.
+    """Counts the pairs of a split with an empty source, and those with only empty targets.
 
     Args:
         rows: the number of pairs.

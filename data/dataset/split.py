@@ -60,7 +60,7 @@ class TokenIdColumn:
         return ids, lengths
 
     def check_ids(self, ids: Ids) -> None:
-        """Raise DataError where one of these ids is that of no piece."""
+        """Raise DataError if one of these ids is that of no piece."""
         if self.vocab_size is not None and len(ids) and not (ids.min() >= 0 and ids.max() < self.vocab_size):
             raise DataError("the training data contains token ids that its tokenizer does not have: make it again")
 
@@ -101,7 +101,7 @@ class Split:
         words: the number of pieces of each word of a source, where that was asked for.
         folder: of the split; None for a split in memory.
         images: of the rows, where sources are images.
-        extra_references: references after the first, where they are not in the folder.
+        extra_references: references after the first, if they are not in the folder.
         shard_rows: rows above which an epoch is made shard by shard, and at most about so many a shard.
     """
 

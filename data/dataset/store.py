@@ -244,8 +244,7 @@ def list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
 
 
 def _read_weights(chunks: pa.ChunkedArray, *, lazy: bool) -> NDArray[np.float64] | LazyArray:
-    """The weights (rows,), as stretches of equal ones where that is asked for and they are; ValueError where one is
-    none."""
+    """Read the weights (rows,), if `lazy` as runs of equal weights. Raises ValueError if one is not positive."""
     parts = [arrow_values(chunk) for chunk in chunks.iterchunks() if len(chunk)]
     is_piecewise = lazy and all((part == part[0]).all() for part in parts)
     weights: NDArray[np.float64] = (

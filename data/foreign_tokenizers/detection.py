@@ -1,4 +1,4 @@
-"""A tokenizer's file: which one a folder has, and which form it is in, told from its content."""
+"""A tokenizer's file: which file of a folder it is and which form it has, by its content."""
 
 import os
 from pathlib import Path
@@ -36,7 +36,7 @@ TOKENIZER_FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", 
 
 
 def find_tokenizer_source(config: TokenizerConfig) -> TokenizerSource:
-    """The tokenizer that `config.file` names. Raises DataError if there is none, or none that is known."""
+    """Find the tokenizer that `config.file` names. Raises DataError if there is none or its form is unknown."""
     assert config.file is not None
     path = Path(config.file)
     folder, name = _locate_file(path)
@@ -80,7 +80,7 @@ def _locate_file(path: Path) -> tuple[PretrainedFolder, str]:
                 if names
                 else f"none: {format_names(file_names) or 'empty'}"
             )
-            raise DataError(f"a tokenizer's file is asked for, and this folder has {content}", file=path)
+            raise DataError(f"must be a tokenizer's file, and this folder has {content}", file=path)
     return folder, names[0]
 
 
@@ -118,6 +118,6 @@ def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: Pretrai
         return MERGES_FILE if is_byte_level else "codes"
     names = ", ".join(form.name for form in TOKENIZER_FORMATS.values())
     raise DataError(
-        f"has none of the forms of tokenizers that tfm reads: {names}",
+        f"is not a tokenizer in a form that tfm reads: {names}",
         file=file,
     )

@@ -43,7 +43,7 @@ class ForeignTokenizer:
 
 
 def load_foreign_tokenizer(config: TokenizerConfig) -> ForeignTokenizer:
-    """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
+    """The tokenizer of `config.file`. Raises DataError with the reason if it is none that tfm can use."""
     source = find_tokenizer_source(config)
     if source.is_code_point_tokenizer:
         if useless_keys := [key for key in FOREIGN_KEYS if getattr(config, key) is not None]:
@@ -89,13 +89,13 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
             f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_TOKENIZER_FILE_BYTES:,} at most"
         )
     tokenizer = Tokenizer.from_json(text)
-    unmapped = {*renumbered.unmapped_ids}
+    unmapped_ids = {*renumbered.unmapped_ids}
     if form.has_ids(config):
-        rows = [None if new in unmapped else old for new, old in enumerate(renumbered.rows)]
+        rows = [None if new in unmapped_ids else old for new, old in enumerate(renumbered.rows)]
         numbering = _fairseq_numbering(source)
         tokenizer = tokenizer.with_original_ids(rows if numbering is None else fairseq_ids(pieces, rows, numbering))
     control_tokens = {
-        role: pieces[renumbered.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped
+        role: pieces[renumbered.rows[new]] for new, role in enumerate(SPECIAL_TOKENS) if new not in unmapped_ids
     }
     return ForeignTokenizer(tokenizer, form.name, control_tokens)
 

@@ -52,7 +52,7 @@ class ChannelStatistics:
     def standard_deviations(self) -> tuple[float, ...]:
         """The square root of E[x^2] - E[x]^2 of each channel, on the scale 0 to 255.
 
-        The difference is of whole numbers, so that nothing cancels; 0 where all values are the same.
+        The difference is of whole numbers, so that nothing cancels; 0 if all values are the same.
         """
         sums_and_squares = zip(self.sums, self.squares, strict=True)
         return tuple(sqrt((square * self.count - total**2) / self.count**2) for total, square in sums_and_squares)

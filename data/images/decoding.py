@@ -29,7 +29,7 @@ from tfm.data.safe_files import open_regular_file
 
 Pixels: TypeAlias = NDArray[np.uint8]
 
-# Those whose decoders run no other program, as that of EPS does.
+# Formats with decoders that run no other program, unlike that of EPS.
 PIL_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 MAX_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each
@@ -163,7 +163,7 @@ def _check_header(image: Image.Image, name: str) -> list[str]:
         kind = "with a sign or of 32 bits"
     if kind:
         raise DataError(
-            f"has pixels {kind}, whose black and white are not known: scale its values to 0 (black) to 255 (white), "
+            f"has pixels {kind}without a known black and white: scale its values to 0 (black) to 255 (white), "
             "and save 8 bits of each",
             file=name,
         )
@@ -213,7 +213,7 @@ def _tiff_tag(file: ImageFile.ImageFile, tag: int) -> object:
 
 
 def _tiff_bits_per_sample(file: ImageFile.ImageFile) -> int:
-    """The bits of a value in a TIFF file, of which Pillow gives those of 12 bits as they are; 0 in other formats."""
+    """The bits of a value in a TIFF file, since Pillow does not scale values of 12 bits; 0 in other formats."""
     bits = _tiff_tag(file, BITS_TAG)
     return int(bits[0]) if isinstance(bits, tuple) and bits else 0
 

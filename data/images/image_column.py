@@ -106,15 +106,14 @@ def _check_columns(features: Mapping[str, Any], image: str, columns: Sequence[st
 
 
 def _holds_image_files(feature: Any) -> bool:
-    """Whether a column holds image files, though nothing says so, as pandas and others write them: as bytes alone, or
-    with their name."""
+    """Whether a column has image files without saying so, as in files of pandas: only bytes, or bytes and a name."""
     if isinstance(feature, Mapping):
         return "bytes" in feature and _holds_image_files(feature["bytes"])
     return getattr(feature, "dtype", None) in ("binary", "large_binary")
 
 
 def _records_of_table(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of a table one by one, so that no more than one image is copied."""
+    """Yield the rows of a table one by one, so that only one image is copied at a time."""
     table.validate(full=True)
     for index in range(len(table)):
         yield table.slice(index, 1).to_pylist()[0]

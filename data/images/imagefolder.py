@@ -63,7 +63,7 @@ def read_imagefolder(
 
 
 def list_files(folder: Path) -> list[tuple[str, Path]]:
-    """The files of a folder of images by their path within it, sorted by that; hidden ones are none.
+    """The files of a folder of images by relative path, sorted, without hidden files.
 
     Raises:
         DataError: there is no such folder, or a link in it leads out of it, to a folder or nowhere: what lies behind it
@@ -88,13 +88,13 @@ def _check_link_stays_inside(folder: Path, name: str) -> None:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """The files in a folder and in those below it, but for what systems leave there (.DS_Store and the like)."""
+    """The files in a folder and its subfolders, without files of the operating system (.DS_Store and the like)."""
     for file in folder.rglob("*"):
         if _is_hidden(file.relative_to(folder)):
             continue
         if file.is_symlink() and not file.is_file():
             target = "a folder, which is not read" if file.is_dir() else "nothing"
-            raise DataError(f"is a link to {target}: put what it stands for in its place, or remove it", file=file)
+            raise DataError(f"is a link to {target}: replace it with its target, or remove it", file=file)
         if file.is_file():
             yield file
 
@@ -159,7 +159,7 @@ def _image_path(folder: Path, table: Path, row_number: int, name: str) -> Path:
 
 
 def _similar_name_advice(table: Path, name: str) -> str:
-    """The file whose name differs in case or Unicode form alone, which other systems take for the same, as words."""
+    """Name the file with a name that differs only in case or Unicode form, which other systems do not distinguish."""
     for file in table.parent.rglob("*"):
         similar_name = file.relative_to(table.parent).as_posix()
         if normalize("NFC", similar_name).casefold() == normalize("NFC", name).casefold():
@@ -198,7 +198,7 @@ def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -
 
 
 def _misnamed_table_advice(folder: Path, files: Sequence[Path]) -> str:
-    """Say what to do with a file that is called like a table and is none that is read; "" where there is none."""
+    """Advice on a file with the name of a table in a format that is not read; "" if there is none."""
     for file in files:
         name = format_names([file.relative_to(folder).as_posix()])
         if file.name.lower() in METADATA_FILES:
@@ -217,7 +217,7 @@ def _check_one_split(folder: Path, files: Sequence[Path]) -> None:
 
 
 def _check_equally_deep(folder: Path, images: Sequence[Path], advice: str) -> None:
-    """Refuse images of which some lie deeper: Hugging Face then knows no labels, and others take the topmost folder.
+    """Refuse images at different depths: Hugging Face then assigns no labels, and others use the topmost folder.
 
     Args:
         folder: of the images.

@@ -30,7 +30,7 @@ class ImageTransform:
     statistics: ChannelStatistics
 
     def decode_pixels(self, file: Path) -> Pixels:
-        """The image in a file (height, width, channels). Raises DataError, which names it, where it is none."""
+        """The image in a file (height, width, channels). Raises DataError, which names it, if it is none."""
         return decode_image(file, str(file), self.shape).pixels
 
     def __call__(self, pixels: "Tensor") -> "Tensor":
@@ -63,7 +63,7 @@ class ImageTransform:
 
 
 def read_image_transform(folder: Path, displayed_path: Path | None = None) -> ImageTransform:
-    """Read the file that `ImageTransform.write` wrote into a folder. Raises DataError if it is something else."""
+    """Read a file of `ImageTransform.write`. Raises DataError if it has other content."""
     path = (displayed_path or folder) / IMAGES_FILE
     document = read_json(folder / IMAGES_FILE, displayed_path=path)
     try:

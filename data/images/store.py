@@ -96,7 +96,7 @@ class ImageWriter:
 
 @contextmanager
 def write_images(folder: Path, shape: ImageSize) -> Iterator[ImageWriter]:
-    """Write the images of one split into a folder, one by one, without holding them in memory.
+    """Write the images of one split into a folder one by one, without keeping them in memory.
 
     Before the end, `rows` of the writer must be set: the image of each row of texts. Raises DataError if there is none.
     """
@@ -122,7 +122,7 @@ def write_images(folder: Path, shape: ImageSize) -> Iterator[ImageWriter]:
 
 @dataclass(frozen=True)
 class ImageStore:
-    """The images of one split, read from a memory-mapped file as they are asked for.
+    """The images of one split, read on demand from a memory-mapped file.
 
     Args:
         pixels: (images, height, width, channels) uint8.
@@ -168,7 +168,7 @@ def load_images(folder: Path) -> ImageStore:
     try:
         metadata = read_json(folder / IMAGES_FILE)
     except FileNotFoundError:
-        raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset anew", file=folder) from None
+        raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset again", file=folder) from None
     try:
         preparation = image_transform_from_json(metadata)
         shape = preparation.shape

@@ -1,8 +1,8 @@
-"""A hash of what code does, whatever its names are: renaming a function makes no other corpus.
+"""A hash of code that depends on what it does and hardly on its names: renaming a function makes no other corpus.
 
-Left out are imports, docstrings, comments and the order of files; a name that the code gives (of a function, class,
-variable, parameter, attribute) or imports from this project counts as the place where it comes up first, other names
-and all values as they are.
+Imports, docstrings, comments and the order of files do not count. A name that the code defines (of a function, class,
+variable, parameter, attribute) or imports from this project counts as the position of its first use; other names and
+all values count unchanged.
 """
 
 import ast
@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 IGNORED_FIELDS = {"ctx", "kind", "type_comment", "type_params"}
-"""Fields of nodes that say nothing, or that only some versions of Python have."""
+"""Fields of nodes without a meaning, or that only some versions of Python have."""
 
 
 def hash_code(sources: Iterable[str]) -> str:
@@ -20,14 +20,14 @@ def hash_code(sources: Iterable[str]) -> str:
         sources: the contents of the files.
     """
     trees = [ast.parse(source) for source in sources]
-    given = {name for tree in trees for name in _defined_names(tree)}
+    defined = {name for tree in trees for name in _defined_names(tree)}
     trees = [_remove_imports(tree) for tree in trees]
-    trees.sort(key=lambda tree: [*_code_tokens(tree, dict.fromkeys(given, "_"))])  # whatever names say
+    trees.sort(key=lambda tree: [*_code_tokens(tree, dict.fromkeys(defined, "_"))])  # independently of names
     places: dict[str, str] = {}
     digest = hashlib.sha256()
     for tree in trees:
         for name in _names_in_order(tree):
-            if name in given:
+            if name in defined:
                 places.setdefault(name, f"_{len(places)}")
         digest.update("\n".join(_code_tokens(tree, places)).encode())
         digest.update(b"\0")
@@ -51,7 +51,7 @@ def _remove_imports(tree: ast.Module) -> ast.Module:
 
 
 def _defined_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that code gives, and those that it imports from this project."""
+    """Yield the names that code defines or imports from this project."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tfm."):
             yield from (alias.asname or alias.name for alias in node.names)
@@ -73,7 +73,7 @@ def _names_in_order(tree: ast.AST) -> Iterator[str]:
 
 
 def _code_tokens(tree: ast.AST, names: dict[str, str]) -> Iterator[str]:
-    """Yield the kinds of nodes and the values of their fields, names in other words."""
+    """Yield the kinds of nodes and the values of their fields, names replaced by `names`."""
     for field, value in _walk_fields(tree):
         is_name = field in ("name", "arg", "id", "attr")
         shown = names.get(str(value), value) if is_name else repr(value)
@@ -81,7 +81,7 @@ def _code_tokens(tree: ast.AST, names: dict[str, str]) -> Iterator[str]:
 
 
 def _walk_fields(node: ast.AST) -> Iterator[tuple[str, object]]:
-    """Yield each node's kind, then its fields in their order, with the nodes in them."""
+    """Yield the kind of each node, then its fields in order, with the nodes inside them."""
     yield "node", type(node).__name__
     for field, value in ast.iter_fields(node):
         if field in IGNORED_FIELDS:

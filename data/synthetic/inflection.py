@@ -33,13 +33,13 @@ Features = tuple[str, str, str]
 def inflect(stem: str, features: Features) -> str:
     """The form of a stem with a number, a possessor ("" for none) and a case."""
     number, possessor, case = features
-    form, several = stem, sum(letter in VOWELS for letter in stem) > 1
+    form, is_polysyllabic = stem, sum(letter in VOWELS for letter in stem) > 1
     for suffix in (NUMBER_SUFFIXES[number], POSSESSIVE_SUFFIXES[possessor]):
-        form = _append_suffix(form, suffix, voice_final_stop=several and form == stem)
+        form = _append_suffix(form, suffix, voice_final_stop=is_polysyllabic and form == stem)
     suffix = CASE_SUFFIXES[case]
     if possessor == "PSS3S" and suffix:  # n stands between it and a case
         suffix = "n" + suffix.replace("(y)", "").replace("(n)", "")
-    return _append_suffix(form, suffix, voice_final_stop=several and form == stem)
+    return _append_suffix(form, suffix, voice_final_stop=is_polysyllabic and form == stem)
 
 
 def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
@@ -65,12 +65,12 @@ def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
         for case in CASE_SUFFIXES
         if ((number, possessor, case) in HELD_OUT_FEATURES) == (split == "combinations")
     ]
-    wanted = "test" if split == "combinations" else split
+    stem_split = "test" if split == "combinations" else split
     seen: set[str] = set()
     while len(seen) < size:
         stem, features = _draw_stem(draw), bundles[int(draw() * len(bundles))]
         source = f"{stem} {';'.join(filter(None, features))}"
-        if source in seen or split_of(stem) != wanted:
+        if source in seen or split_of(stem) != stem_split:
             continue
         seen.add(source)
         yield source, inflect(stem, features)
@@ -98,21 +98,21 @@ def _draw_letter(draw: Callable[[], float], letters: str) -> str:
 
 
 def _append_suffix(form: str, suffix: str, *, voice_final_stop: bool) -> str:
-    """A form with a suffix more; voices: whether a stop at its end is voiced before a vowel."""
+    """A form with one more suffix; voice_final_stop: whether a stop at its end is voiced before a vowel."""
     if not suffix:
         return form
     ends_in_vowel = form[-1] in VOWELS
     if suffix.startswith("("):
         letter, rest = suffix[1], suffix[3:]
-        between = not ends_in_vowel if letter == "I" else ends_in_vowel
-        suffix = (letter if between else "") + rest
+        has_linking_letter = not ends_in_vowel if letter == "I" else ends_in_vowel
+        suffix = (letter if has_linking_letter else "") + rest
     if voice_final_stop and suffix[0] in "AI" and form[-1] in VOICED_CONSONANTS:
         form = form[:-1] + VOICED_CONSONANTS[form[-1]]
     for letter in suffix:
-        last = next(each for each in reversed(form) if each in VOWELS)
+        last_vowel = next(each for each in reversed(form) if each in VOWELS)
         spelled = {
-            "A": "a" if last in BACK_VOWELS else "e",
-            "I": HIGH_VOWELS[last],
+            "A": "a" if last_vowel in BACK_VOWELS else "e",
+            "I": HIGH_VOWELS[last_vowel],
             "D": "t" if form[-1] in VOICELESS_CONSONANTS else "d",
         }
         form += spelled.get(letter, letter)

@@ -56,7 +56,7 @@ class ProgramWriter:
         return 1 + self.random_below(4 * self.length)
 
     def draw_operand(self) -> Expression:
-        """The newest expression or, one time in two and where there is none, a number of at most `length` digits."""
+        """Draw the newest expression with probability 1/2 if there is one, else a number of at most `length` digits."""
         if self.stack and self.random() > 0.5:
             return self.stack.pop()
         number = 0
@@ -191,7 +191,7 @@ def generate_additions(split: str, size: int, seed: int, *, length: int, mix: bo
 
 
 def _distinct_pairs(write: Callable[[], tuple[str, str]], split: str, size: int) -> Iterator[tuple[str, str]]:
-    """Different pairs of a split. Raises DataError where there are too few."""
+    """Different pairs of a split. Raises DataError if there are too few."""
     if split not in SPLITS:
         raise DataError(f"the built-in programs have no split {split!r}; choose one of {', '.join(SPLITS)}")
     seen: set[str] = set()

@@ -64,8 +64,8 @@ class Scenario:
 def parse_cell_pairs(table: str) -> Iterator[tuple[str, str]]:
     for cell in table.replace("\n", ";").split(";"):
         if cell.strip():
-            one, _, other = cell.partition("|")
-            yield one.strip(), other.strip()
+            left_text, _, right_text = cell.partition("|")
+            yield left_text.strip(), right_text.strip()
 
 
 def _parse_nouns(table: str) -> tuple[Noun, ...]:

@@ -83,15 +83,27 @@ class ParsedWord(NamedTuple):
 
 
 def parse_example(example: ContrastExample) -> list[ParsedWord]:
-    """The words of an English sentence; because, it, be and the reason depend on the noun that "it" stands for."""
+    """The words of an English sentence; because, it, be and the reason depend on the antecedent of "it"."""
     texts = example.english.split()
-    it, noun = texts.index("it"), 1 if example.antecedent == "subject" else 4
-    place, degree = texts[5 : it - 1], texts[it + 2 : -1]
-    of_place = [*["ADP"] * (len(place) - 2), "DET", "NOUN"] if place else []
-    tags = ["DET", "NOUN", "VERB", "DET", "NOUN", *of_place, "SCONJ", "PRON", "AUX", *["ADV"] * len(degree), "ADJ"]
-    relations = {it - 1: "because", it: "it", it + 1: "be", len(texts) - 1: "reason"}
+    pronoun_index, noun_index = texts.index("it"), 1 if example.antecedent == "subject" else 4
+    place_words, degree_words = texts[5 : pronoun_index - 1], texts[pronoun_index + 2 : -1]
+    place_tags = [*["ADP"] * (len(place_words) - 2), "DET", "NOUN"] if place_words else []
+    tags = [
+        "DET",
+        "NOUN",
+        "VERB",
+        "DET",
+        "NOUN",
+        *place_tags,
+        "SCONJ",
+        "PRON",
+        "AUX",
+        *["ADV"] * len(degree_words),
+        "ADJ",
+    ]
+    relations = {pronoun_index - 1: "because", pronoun_index: "it", pronoun_index + 1: "be", len(texts) - 1: "reason"}
     return [
-        ParsedWord(text, tag, noun, relations[number]) if number in relations else ParsedWord(text, tag)
+        ParsedWord(text, tag, noun_index, relations[number]) if number in relations else ParsedWord(text, tag)
         for number, (text, tag) in enumerate(zip(texts, tags, strict=True))
     ]
 
@@ -107,9 +119,9 @@ LOCATION_PHRASES = (("", ""),) * 8 + tuple((f" {there}", f" {dort}") for there, 
 DEGREE_ADVERBS = (("", ""),) * 3 + (("very ", "sehr "), ("so ", "so "), ("quite ", "ziemlich "))
 
 
-def is_held_out(one: str, other: str) -> bool:
-    """Whether two nouns, by their English and in either order, come together in the split "combinations" alone."""
-    pair = " and ".join(sorted((one, other)))
+def is_held_out(first_noun: str, second_noun: str) -> bool:
+    """Whether two English nouns, in either order, occur together only in the split "combinations"."""
+    pair = " and ".join(sorted((first_noun, second_noun)))
     return int.from_bytes(blake2b(pair.encode(), digest_size=8).digest(), "big") < HELD_OUT_SHARE * 2**64
 
 
@@ -131,8 +143,8 @@ def generate_examples(split: str, size: int, seed: int) -> Iterator[ContrastExam
     while len(seen) < size:
         example = _draw_example(draw)
         held_out = is_held_out(example.subject, example.object)
-        own = "combinations" if held_out else split_of(example.english)
-        if own == split and example.english not in seen:
+        example_split = "combinations" if held_out else split_of(example.english)
+        if example_split == split and example.english not in seen:
             seen.add(example.english)
             yield example
 
@@ -163,21 +175,21 @@ def _draw_example(draw: SeededRandom) -> ContrastExample:
     reason, german_reason = draw.choice(scene.reasons[antecedent])
     place, german_place = draw.choice(LOCATION_PHRASES)
     degree, german_degree = draw.choice(DEGREE_ADVERBS)
-    who, german_who = _draw_bilingual_noun_phrase(draw, subject, NOMINATIVE)
-    whom, german_whom = _draw_bilingual_noun_phrase(draw, object_, ACCUSATIVE)
+    english_subject, german_subject = _draw_bilingual_noun_phrase(draw, subject, NOMINATIVE)
+    english_object, german_object = _draw_bilingual_noun_phrase(draw, object_, ACCUSATIVE)
     by_pronoun = [
         _capitalize(
-            f"{german_who} {german_verb} {german_whom}{german_place}, "
+            f"{german_subject} {german_verb} {german_object}{german_place}, "
             f"weil {pronoun} {german_degree}{german_reason} {german_be}."
         )
         for pronoun in PRONOUNS
     ]
     right = by_pronoun.pop((subject if antecedent == "subject" else object_).gender)
-    one, other = by_pronoun
+    first_wrong, second_wrong = by_pronoun
     return ContrastExample(
-        _capitalize(f"{who} {verb} {whom}{place} because it {be} {degree}{reason}."),
+        _capitalize(f"{english_subject} {verb} {english_object}{place} because it {be} {degree}{reason}."),
         right,
-        (one, other),
+        (first_wrong, second_wrong),
         subject.english,
         object_.english,
         antecedent,
@@ -188,8 +200,8 @@ def _draw_example(draw: SeededRandom) -> ContrastExample:
 def _draw_bilingual_noun_phrase(draw: SeededRandom, noun: Noun, case: int) -> tuple[str, str]:
     """A noun in the singular with an article or the like, in both languages."""
     word, table = draw.choice(DETERMINERS)
-    before = english.indefinite_article(noun.english) if word == "a" else word
-    return f"{before} {noun.english}", f"{table[noun.gender][case]} {noun.german}"
+    english_determiner = english.indefinite_article(noun.english) if word == "a" else word
+    return f"{english_determiner} {noun.english}", f"{table[noun.gender][case]} {noun.german}"
 
 
 def _capitalize(text: str) -> str:

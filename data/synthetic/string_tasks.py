@@ -20,7 +20,7 @@ def split_of(source: str) -> str:
 def _generate_pairs(
     task: Callable[[list[str]], list[str]], split: str, size: int, seed: int
 ) -> Iterator[tuple[str, str]]:
-    """`size` different pairs of `split`, a pure function of the arguments; symbols stand apart as words do."""
+    """Yield `size` different pairs of `split`, a pure function of the arguments; symbols are separated by spaces."""
     if split not in SPLITS:
         raise DataError(f"the toy corpora have no split {split!r}; choose one of {', '.join(SPLITS)}")
     draw = random.Random(f"{split} {seed}").random

@@ -148,10 +148,7 @@ class ShortSequenceAttention(torch.autograd.Function):
             The mixed values (B, H, T, V).
         """
         batch, heads, num_queries, width = query.shape
-        query, key, value = (
-            heads_per_group.reshape(batch * heads, -1, heads_per_group.shape[3])
-            for heads_per_group in (query, key, value)
-        )
+        query, key, value = (each.reshape(batch * heads, -1, each.shape[3]) for each in (query, key, value))
         logits = query.new_empty(batch, heads, num_queries, key.shape[1])
         logits.copy_(logits.new_zeros(()) if bias is None else bias)
         logits = logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=width**-0.5)
@@ -170,10 +167,4 @@ class ShortSequenceAttention(torch.autograd.Function):
         grad_logits = grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True)).mul_(weights)
         grad_logits.mul_(query.shape[-1] ** -0.5)
         grad_query, grad_key = grad_logits @ key, grad_logits.transpose(1, 2) @ query
-        return (
-            *(
-                heads_per_group.view(batch, heads, -1, heads_per_group.shape[-1])
-                for heads_per_group in (grad_query, grad_key, grad_value)
-            ),
-            None,
-        )
+        return (*(grad.view(batch, heads, -1, grad.shape[-1]) for grad in (grad_query, grad_key, grad_value)), None)

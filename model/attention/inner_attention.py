@@ -118,9 +118,9 @@ class FusedAttention(nn.Module):
 
 
 class VarlenAttention(nn.Module):
-    """torch's kernel for sentences that lie end to end (flash attention), where there is one: on NVIDIA's GPUs.
+    """torch's flash attention for packed sentences, if the device has it (NVIDIA's GPUs).
 
-    The kernel multiplies in half precision alone. For whatever it does not support, `otherwise` is called.
+    The kernel multiplies in half precision only. `otherwise` computes every call that it does not support.
 
     Args:
         otherwise: the attention for all other calls.
@@ -141,9 +141,7 @@ class VarlenAttention(nn.Module):
         mixed = None
         if mask.flat is not None and not mask.strict and kernel is not None and same_head_dim:
             heads = query, repeat_kv(key, query), repeat_kv(value, query)
-            queries, keys, values = (
-                heads_per_group.squeeze(0).transpose(0, 1).to(self.dtype) for heads_per_group in heads
-            )
+            queries, keys, values = (each.squeeze(0).transpose(0, 1).to(self.dtype) for each in heads)
             reach = -1 if mask.window is None else mask.window
             mixed = kernel(queries, keys, values, *mask.flat, (reach, 0 if mask.causal else reach))
         if mixed is None:
@@ -153,9 +151,10 @@ class VarlenAttention(nn.Module):
 
 
 class BlockedAttention(nn.Module):
-    """Long sentences within a window r: blocks of r queries or more see the block before theirs, theirs and the next.
+    """Attention of long sentences within a window r, block by block: the queries of a block of at least r tokens see
+    the keys of the previous block, of their own and of the next.
 
-    Time and memory grow with the length S, not with S^2. Whatever is no long sentence, `otherwise` does whole.
+    Time and memory grow with the length S, not with S^2. `otherwise` computes shorter sentences at once.
     """
 
     def __init__(self, otherwise: "InnerAttention") -> None:
@@ -238,7 +237,7 @@ def choose_inner_attention(
     dtype: torch.dtype = torch.float32,
     lookup: AttentionWeightFunction = softmax_weights,
 ) -> InnerAttention:
-    """Return torch's kernels where they compute the same, else the explicit equation.
+    """Return torch's kernels if they compute the same, else the explicit equation.
 
     Args:
         score: (query, key) -> logits (B, H, T, S).

@@ -113,8 +113,7 @@ class LayerKVCache:
         return self._key, self._value
 
     def ancestor_kv(self, distance: int, slots: CacheSlots) -> tuple[Tensor, Tensor] | None:
-        """Return the keys and values (R, H K) of each row's ancestor `distance` positions before it; zeros where there
-        is none.
+        """Return keys and values (R, H K) of the token `distance` positions before each row; zeros if there is none.
 
         None if nothing has been written yet.
         """

@@ -16,7 +16,7 @@ from tfm.model.masks import Mask
 
 @dataclass(eq=False)
 class Memory:
-    """The memory of B sentences; an empty one, `Memory()`, where the decoder attends to no encoder.
+    """The memory of B sentences; `Memory()` is the empty one of a decoder without an encoder.
 
     keys_values: keys (B, G, S, K) and values (B, G, S, V), one pair for each layer that attends. mask: a mask of the
     real rows among the S, the same in all layers.

@@ -75,7 +75,7 @@ def make_identity_projection(
 def make_shared_key_value_projection(
     dim: int, heads: Sequence[tuple[int, int]], compute_dtype: torch.dtype
 ) -> Projection:
-    """Return the projection without that of the values, the last part; of queries alone it is the usual one.
+    """Return a projection without the last part, the values, which are the keys; one of queries alone is unchanged.
 
     Args:
         dim: D.

@@ -67,7 +67,7 @@ def stack_mixing_problem(config: ModelFields) -> str | None:
         if side not in config.text_stacks:
             return f"model.{side}.mixing is of an encoder that reads pieces, not characters or images: remove it"
         if getattr(config, side).mixing == config.mixing:
-            return f'model.{side}.mixing = "{config.mixing}" is what model.mixing says for both stacks: remove it'
+            return f'model.{side}.mixing = "{config.mixing}" repeats model.mixing, which is for both stacks: remove it'
     return None
 
 
@@ -93,7 +93,7 @@ def recurrent_stack_problem(config: ModelFields) -> str | None:
         return None
     if config.task == "classification" and config.pooling == "first" and not config.recurrent.bidirectional:
         return (
-            'pooling = "first" would take a row that has read the first piece alone, as the network reads in one '
+            'pooling = "first" would use a row that has read only the first piece, as the network reads in one '
             'direction: "mean", "max" or recurrent.bidirectional = true'
         )
     return None

@@ -4,14 +4,16 @@ from tfm.model.config_fields import ModelFields
 
 
 def projections_width_problem(config: ModelFields) -> str | None:
-    """Rows are cut into heads as they are: one width, as many heads of keys and values as of queries."""
+    """Why attention without projections cannot split rows into heads: it needs one width, and as many heads of keys and
+    values as of queries.
+    """
     if config.attention_projections:
         return None
     for side in config.attention_sides:
         stack = getattr(config, side)
         for key in ("key_value_heads", "key_dim", "value_dim"):
             if (value := getattr(stack, key)) is not None:
-                return f"attention_projections = false leaves rows as wide as they are: remove {side}.{key} = {value}"
+                return f"attention_projections = false keeps the width of rows: remove {side}.{key} = {value}"
     if config.attention_sides and config.encoder.dim != config.decoder.dim and config.architecture == "transformer":
         return (
             f"attention_projections = false compares rows of the decoder ({config.decoder.dim}) with those of the "
@@ -51,5 +53,5 @@ def output_width_problem(config: ModelFields) -> str | None:
 def mask_mixing_problem(config: ModelFields) -> str | None:
     mixing = config.stack_mixing("decoder")
     if config.mask != "causal" and mixing != "attention":
-        return f'mask = "{config.mask}" is of self-attention, in whose place mixing = "{mixing}" stands: remove one'
+        return f'mask = "{config.mask}" is for self-attention, which mixing = "{mixing}" replaces: remove one'
     return None

@@ -12,7 +12,7 @@ def convolution_table_problem(config: ModelFields) -> str | None:
 
 def convolution_width_problem(config: ModelFields) -> str | None:
     if config.convolution.width is not None and config.window is not None:
-        return f"convolution.width = {config.convolution.width} stands in place of window = {config.window}: remove one"
+        return f"convolution.width = {config.convolution.width} replaces window = {config.window}: remove one"
     return None
 
 

@@ -58,8 +58,8 @@ def positions_in_attention_problem(config: ModelFields) -> str | None:
         return None
     if other_mixings := sorted(config.mixings - {"attention"}):
         return (
-            'positions_join = "attention" adds positions in self-attention, in whose place mixing = '
-            f'"{other_mixings[0]}" stands: remove one'
+            'positions_join = "attention" adds positions in self-attention, which mixing = '
+            f'"{other_mixings[0]}" replaces: remove one'
         )
     if config.canine is not None:
         return 'positions_join = "attention" is of layers that read pieces, not characters (model.canine): remove one'
@@ -105,8 +105,8 @@ def attention_positions_problem(config: ModelFields) -> str | None:
         return None
     if "attention" not in config.mixings and config.positions not in ("none", *INPUT_POSITIONS):
         return (
-            f'positions = "{config.positions}" is part of self-attention, in whose place mixing = "{config.mixing}" '
-            f"stands: choose {_quote_names(('none', *INPUT_POSITIONS))}"
+            f'positions = "{config.positions}" is part of self-attention, which mixing = "{config.mixing}" '
+            f"replaces: choose {_quote_names(('none', *INPUT_POSITIONS))}"
         )
     return None
 

@@ -66,7 +66,7 @@ CONFIG_CHECKS: tuple[ConfigCheck, ...] = (
     embeddings.adaptive_bias_problem,
     embeddings.adaptive_width_problem,
 )
-"""In this order: where several find something, the first one is told."""
+"""All checks in order; the first problem is the one that is reported."""
 
 
 def first_config_problem(config: ModelFields) -> str | None:

@@ -300,7 +300,7 @@ def search_texts_greedily(  # type: ignore[no-untyped-def]
         cross_attention: the weights of its cross-attention.
         output: (V, D), the weight of the output layer.
         shortlist: (S, K) pieces of the target by those of the source, -1 behind the last, and the pieces that may come
-            in each sentence; where there are none of these, all may.
+            in each sentence; if there are none of these, all may.
         sources: ids of the sources, one after another, end tokens included.
         source_ends: (N,), where each ends among them.
         pad_bos_eos_ids: padding, begin and end token; the first two never come.

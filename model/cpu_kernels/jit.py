@@ -81,8 +81,8 @@ def _has_valid_digest(file: Path) -> bool:
 
 
 class _FolderCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache of a function, in the folder that numba chooses, in files named by all that the function is made
-    of. A file that is of no use is written anew, where that is possible. Raises RuntimeError if there is no folder.
+    """numba's cache of a function in numba's folder, in files named by a hash of everything that the machine code
+    depends on. An unusable file is replaced if possible. Raises RuntimeError if there is no folder.
     """
 
     _impl_class = _FolderCacheImpl

@@ -41,9 +41,7 @@ def layer_norm(rows, gain, bias, eps, normed):  # type: ignore[no-untyped-def]
 
 
 def _add_and_norm(rows, added, gain, bias, eps, is_pre_norm, normed):  # type: ignore[no-untyped-def]
-    """Set rows += added, and normed = layer_norm(rows), of (N, D); rows become normed themselves where norms stand
-    after sublayers.
-    """
+    """Set rows += added and normed = layer_norm(rows), of (N, D); for post-norm layers rows = normed too."""
     num_rows, dim = rows.shape
     for n in range(num_rows):
         for d in range(n * dim, n * dim + dim, LANES):

@@ -163,7 +163,7 @@ def load_scalar(_, array, offset):  # type: ignore[no-untyped-def]
 def _emit_store(
     context: Any, builder: Any, array_type: Any, array: Any, offset: Any, x: Any, count: Any = None
 ) -> None:
-    """Write a vector, or its first `count`, to an array from a place on; to one of 16 bits it is rounded to bf16."""
+    """Emit a store of a vector, or of its first `count` lanes, at an index of an array; 16 bits are rounded to bf16."""
     is_low = array_type.dtype == types.uint16
     kind, name, align = (BF16_VECTOR, "i16", 2) if is_low else (FLOAT32_VECTOR, "f32", 4)
     pointer, x = _pointer(context, builder, array_type, array, offset, kind), _f32_to_bf16(builder, x) if is_low else x

@@ -29,7 +29,7 @@ from tfm.model.cpu_kernels.prefetch import prefetch
 SUBSAMPLING_STREAM, WINDOW_STREAM, NOISE_STREAM = 0, 1, 2
 """The kinds of draws."""
 MAX_DRAWS_PER_NOISE_WORD = 1 << 20
-"""Draws of one noise word: only where all words but one are hardly ever drawn do so many give that one."""
+"""The most draws of one noise word, which only a vocabulary with almost all weight on one word needs."""
 ROWS_PER_MULTIPLICATION = 3
 """Rows that are multiplied side by side."""
 CACHE_LINE_FLOATS = 16
@@ -199,7 +199,7 @@ def train_skip_gram(  # type: ignore[no-untyped-def]
     """
     longest, dim = lengths.max(), inputs.shape[1]
     words, positions = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    chosen = np.empty((min(2 * window, longest), negatives + 1), np.int64)
+    target_ids = np.empty((min(2 * window, longest), negatives + 1), np.int64)
     scores, error = np.empty(negatives + ROWS_PER_MULTIPLICATION, inputs.dtype), np.empty(dim, inputs.dtype)
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
@@ -210,11 +210,11 @@ def train_skip_gram(  # type: ignore[no-untyped-def]
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
             state = hash_pair(hash_pair(key, NOISE_STREAM), positions[i])
             for j in range(last - first):
-                chosen[j, 0] = words[first + j + (first + j >= i)]
-                state = draw_noise_words(chosen[j], alias_table, outputs, state)
+                target_ids[j, 0] = words[first + j + (first + j >= i)]
+                state = draw_noise_words(target_ids[j], alias_table, outputs, state)
             hidden = inputs[words[i]]
             for j in range(last - first):
-                total += negative_sampling_step(hidden, outputs, chosen[j], learning_rate, scores, error)
+                total += negative_sampling_step(hidden, outputs, target_ids[j], learning_rate, scores, error)
                 for d in range(dim):
                     hidden[d] += error[d]
             count += last - first
@@ -239,7 +239,7 @@ def train_cbow(ids, lengths, keys, inputs, outputs, keep_probs, alias_table, win
     """
     longest, dim = lengths.max(), inputs.shape[1]
     words, positions = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    chosen = np.empty((longest, negatives + 1), np.int64)
+    target_ids = np.empty((longest, negatives + 1), np.int64)
     scores, error = np.empty(negatives + ROWS_PER_MULTIPLICATION, inputs.dtype), np.empty(dim, inputs.dtype)
     hidden = np.empty(dim, inputs.dtype)
     total, count, begin = 0.0, 0, 0
@@ -249,8 +249,8 @@ def train_cbow(ids, lengths, keys, inputs, outputs, keep_probs, alias_table, win
         if num_words < 2:
             continue
         for i in range(num_words):
-            chosen[i, 0] = words[i]
-            draw_noise_words(chosen[i], alias_table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), positions[i]))
+            target_ids[i, 0] = words[i]
+            draw_noise_words(target_ids[i], alias_table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), positions[i]))
         for i in range(num_words):
             reach = draw_window_size(key, positions[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
@@ -260,7 +260,7 @@ def train_cbow(ids, lengths, keys, inputs, outputs, keep_probs, alias_table, win
                 neighbor = inputs[words[j]]
                 for d in range(dim if j != i else 0):
                     hidden[d] += part * neighbor[d]
-            total += negative_sampling_step(hidden, outputs, chosen[i], learning_rate, scores, error)
+            total += negative_sampling_step(hidden, outputs, target_ids[i], learning_rate, scores, error)
             for j in range(first, last + 1):
                 neighbor = inputs[words[j]]
                 for d in range(dim if j != i else 0):

@@ -20,7 +20,7 @@ ACTIVATION_NUMBERS: dict[Any, int] = {relu: 0, gelu: 1, gelu_tanh: 2}
 
 
 def compile_transformer(network: Transformer) -> "CompiledTransformer | None":
-    """Return a network whose search is compiled; None where the loops lack a part of it, or there is no numba."""
+    """Return a network whose search is compiled; None if the loops lack a part of it, or there is no numba."""
     layers: list[EncoderLayer | DecoderLayer] = [*network.encoder, *network.decoder]
     knows_all = all(each.feed_forward.activation in ACTIVATION_NUMBERS for each in layers)
     loops = load_search_kernels() if network.encoder and network.decoder and knows_all else None
@@ -152,7 +152,7 @@ class CompiledTransformer:
             length_limits: the fewest and the most pieces, without the end token.
 
         Returns:
-            The pieces and the sum; None where the loop lacks a part of the network: a bias of the output.
+            The pieces and the sum; None if the loop lacks a part of the network: a bias of the output.
         """
         if self._greedy_weights is None:
             return None
@@ -221,7 +221,7 @@ class CompiledTransformer:
 
 
 def _rotation_table(rotary: Any, max_length: int, key_dim: int) -> Array:
-    """The cosines and sines that turn queries and keys (M, K / 2, 2); (M, 0, 2) where they are not turned."""
+    """The cosines and sines that turn queries and keys (M, K / 2, 2); (M, 0, 2) if they are not turned."""
     if not isinstance(rotary, Rotary):
         return np.empty((max_length, 0, 2), np.float32)
     pairs = np.arange(0, key_dim, 2, dtype=np.float32)

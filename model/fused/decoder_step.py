@@ -76,10 +76,21 @@ class _FusedLayer:
     def from_layer(cls, layer: Any, norms: list[_NormWeights]) -> Self:
         mixing, cross, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
         ssru = mixing if isinstance(mixing, RecurrentMixing) else None
-        first = (mixing.query_key_value if ssru is None else mixing.cells[0].input).make_matmul()
-        second = mixing.output.make_matmul() if ssru is None else None
-        third, fourth, last = (each.make_matmul() for each in (cross.query, cross.output, feed_forward.outer))
-        return cls(first, second, ssru, third, fourth, feed_forward.inner.make_matmul("relu"), last, norms)
+        first_matmul = (mixing.query_key_value if ssru is None else mixing.cells[0].input).make_matmul()
+        mixing_output = mixing.output.make_matmul() if ssru is None else None
+        cross_query, cross_output, feed_forward_outer = (
+            each.make_matmul() for each in (cross.query, cross.output, feed_forward.outer)
+        )
+        return cls(
+            first_matmul,
+            mixing_output,
+            ssru,
+            cross_query,
+            cross_output,
+            feed_forward.inner.make_matmul("relu"),
+            feed_forward_outer,
+            norms,
+        )
 
 
 class FusedDecoderStep:

@@ -134,14 +134,14 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, checks: Eligibi
 
 
 def has_ssrus(layers: nn.ModuleList) -> bool:
-    """Return whether an SSRU, in one direction, stands in the place of every decoder layer's self-attention."""
+    """Return whether every decoder layer has an SSRU, in one direction, instead of self-attention."""
     mixings: list[Any] = [layer.attention for layer in layers if type(layer) is DecoderLayer]
     parts = [RecurrentMixing, nn.ModuleList, Ssru, Linear]
     return len(mixings) == len(layers) and all([type(part) for part in each.modules()] == parts for each in mixings)
 
 
 def _modules_outside_ssrus(layers: nn.ModuleList) -> list[nn.Module]:
-    """Return the modules of a stack but for those of its SSRUs, which the loops know as they are."""
+    """Return the modules of a stack outside its SSRUs, which the loops compute themselves."""
     mixings: list[Any] = [layer.attention for layer in layers] if has_ssrus(layers) else []
     ssru_parts = {part for mixing in mixings for part in mixing.modules()}
     return [part for part in layers.modules() if part not in ssru_parts]

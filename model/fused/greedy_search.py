@@ -55,7 +55,7 @@ NO_SHORTLIST = np.empty((0, 0), np.int32), np.empty(0, np.int32)
 
 
 def make_greedy_search(model: object, pad_bos_eos_ids: tuple[int, int, int]) -> GreedySearch | None:
-    """Return the function that searches greedily with this model as it is now; None where the loop does not apply.
+    """Return the function that searches greedily with this model as it is now; None if the loop does not apply.
 
     pad_bos_eos_ids: padding, begin and end token.
     """
@@ -70,7 +70,7 @@ def make_greedy_search(model: object, pad_bos_eos_ids: tuple[int, int, int]) -> 
 def make_source_encoder(model: object) -> SourceEncoder | None:
     """Return the function that reads a source by itself with this model as it is now: the state of `start`, sooner.
 
-    None where the loop does not apply.
+    None if the loop does not apply.
     """
     if type(model) is not EncoderDecoder or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return None

@@ -45,7 +45,7 @@ def _list_unpacked_linears(model: EncoderDecoder) -> list[Linear]:
 def _is_linear_row_invariant(
     multiply: Callable[[Tensor], Tensor], layer: Linear, row_counts: Iterable[int] = TESTED_ROW_COUNTS
 ) -> bool:
-    """Return whether it holds of the product of one layer, for rows at the beginning and at the end of others."""
+    """Return whether the product of one layer is row-invariant, for rows before and after others."""
     max_rows = max(TESTED_ROW_COUNTS)
     x: Tensor = torch.randn(max_rows, layer.weight.shape[1], generator=torch.Generator().manual_seed(1))
     product = multiply(x)

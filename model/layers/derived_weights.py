@@ -13,7 +13,7 @@ _num_invalidations = 0
 
 
 def invalidate_derived_weights() -> None:
-    """Derive all values anew, after weights were changed in a way that torch does not count in their versions."""
+    """Derive all values again, after weights were changed in a way that torch does not count in their versions."""
     global _num_invalidations
     _num_invalidations += 1
 
@@ -34,7 +34,7 @@ class DerivedWeights(Generic[T]):
 
     Unnoticed are only writes that torch does not count, through `tensor.data` or numpy, if nobody calls
     `invalidate_derived_weights`. Torch counts none of tensors made in inference mode: with these it is always made
-    anew. A copy, or an object read from a pickle, begins with nothing.
+    again. A copy, or an object read from a pickle, begins with nothing.
     """
 
     def __init__(self) -> None:

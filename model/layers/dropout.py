@@ -97,7 +97,7 @@ def _draw_scaled_mask(size: int, key: int, rate: float, like: Tensor) -> Tensor:
     # Drawn where they are needed, so that nothing waits for a copy; another kind of device draws others.
     device = torch.device("cpu") if like.is_meta else like.device
     generator = torch.Generator(device).manual_seed(key >> 1)
-    # Single-precision numbers whatever the dtype, so that a model in float64 drops the same elements.
+    # Single-precision numbers for every dtype, so that a model in float64 drops the same elements.
     is_kept = torch.rand(size, generator=generator, device=device) >= rate
     return is_kept.to(like.device, like.dtype).mul_(1 / (1 - rate))
 

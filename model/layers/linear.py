@@ -27,7 +27,7 @@ LOW_PRECISION_DTYPES = (torch.bfloat16, torch.float16)
 PACKED_DTYPES = (torch.float32, torch.bfloat16)
 LOW_PRECISION_ROW_MULTIPLE = 128
 PADDED_ROW_MULTIPLE = 32
-"""Many rows are topped up to a multiple of so many: the packed kernel is prepared anew for each number of rows."""
+"""Many rows are topped up to a multiple of so many: the packed kernel is prepared again for each number of rows."""
 MIN_FLOPS_FOR_PACKED_GEMM = 700_000
 """Fewer are done before the packed kernel, whose calls cost more, has begun."""
 MIN_WEIGHTS_FOR_INT8 = 100_000
@@ -66,7 +66,7 @@ def low_precision_linear(low_x: Tensor, low_weight: Tensor, bias: Tensor | None,
 
 
 def add_bias(y: Tensor, bias: Tensor | None) -> Tensor:
-    """Return y (N, out) with a bias (out,), where there is one, added in place."""
+    """Return y (N, out) plus a bias (out,), added in place; y itself without a bias."""
     return y if bias is None else y.add_(bias)
 
 

@@ -37,7 +37,7 @@ class LogProbsOfLogits:
 
 @dataclass(frozen=True)
 class LogProbsOfCandidates:
-    """A `LogProbFn` that gives -inf to all pieces but some, the candidates, whose probabilities sum to 1.
+    """A `LogProbFn` over candidates: their probabilities sum to 1, and other pieces have -inf.
 
     Args:
         logits: (rows (r,)) -> logits (r, U) of the candidates, -inf where one is not a row's.
@@ -62,7 +62,7 @@ class LogProbsOfCandidates:
 
 
 def _widen(logits: Tensor) -> Tensor:
-    """Return logits in fp32 where they are in bf16."""
+    """Return logits in fp32 if they are in bf16."""
     return logits.float() if logits.dtype is torch.bfloat16 else logits
 
 

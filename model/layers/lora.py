@@ -1,4 +1,4 @@
-"""LoRA: a product whose matrix stays, and beside it a trained one of low rank (Hu et al. 2022, eq. 3).
+"""LoRA: a frozen matrix plus a trained product of low rank (Hu et al. 2022, eq. 3).
 
     h = W x + alpha / r * B A x        W (out, in) stays; A (r, in) begins at random, B (out, r) at zero
 
@@ -21,7 +21,7 @@ FROZEN_INFIX, DOWN_SUFFIX, UP_SUFFIX = ".frozen.", ".a", ".b"
 
 
 class LoraLinear(Linear):
-    """A linear layer (N, in) -> (N, out) around a frozen one; one product where no gradient is needed.
+    """A frozen linear layer (N, in) -> (N, out) with an adapter; without gradients it is a single product.
 
     Args:
         frozen: the layer, whose weight stays.
@@ -95,9 +95,9 @@ def add_lora(network: nn.Module, rank: int, alpha: float, layer_names: Collectio
     """
     layers = {name: each for name, each in network.named_modules() if isinstance(each, Linear) and "." in name}
     available = sorted({name.rpartition(".")[2] for name in layers})
-    chosen = [name for name in DEFAULT_TARGETS if name in available] if layer_names is None else list(layer_names)
-    unknown = [name for name in chosen if name not in available]
-    if unknown or not chosen:
+    target_names = [name for name in DEFAULT_TARGETS if name in available] if layer_names is None else list(layer_names)
+    unknown = [name for name in target_names if name not in available]
+    if unknown or not target_names:
         unknown_names, available_names = ", ".join(unknown or DEFAULT_TARGETS), ", ".join(available) or "none"
         raise ValueError(f"training.lora.products: the model has no product {unknown_names}; it has {available_names}")
     network.requires_grad_(False)
@@ -105,7 +105,7 @@ def add_lora(network: nn.Module, rank: int, alpha: float, layer_names: Collectio
         torch.manual_seed(seed)
         for name, layer in layers.items():
             parent_name, _, last = name.rpartition(".")
-            if last in chosen:
+            if last in target_names:
                 setattr(network.get_submodule(parent_name), last, LoraLinear(layer, rank, alpha / rank))
 
 

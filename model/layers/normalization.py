@@ -37,7 +37,7 @@ class StdLayerNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(N, D) -> (N, D)."""
         variance, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
-        # a row of equal numbers has no deviation, whose gradient would be no number
+        # a row of equal numbers has deviation 0, with a gradient that is not a number
         deviation = variance.clamp(min=torch.finfo(x.dtype).tiny).sqrt()
         return (x - mean) / (deviation + self.eps) * self.weight + self.bias
 

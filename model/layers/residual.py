@@ -25,7 +25,7 @@ class StochasticDepth:
     dropout_rng: DropoutRng
 
     def draw_factor(self) -> float:
-        """Return b / (1 - r) of this pass and this sublayer: 0 where it is left out."""
+        """Return b / (1 - r) of this pass and this sublayer: 0 if it is left out."""
         if not self.rate:
             return 1.0
         return 0.0 if self.dropout_rng.should_drop_layer(self.rate) else 1 / (1 - self.rate)
@@ -40,7 +40,7 @@ class PreNorm(nn.Module):
         depth: stochastic depth, which leaves the sublayer out.
     """
 
-    output_is_normalized = False  # the sum of all sublayers leaves the stack as it is
+    output_is_normalized = False  # the sum of all sublayers leaves the stack unchanged
 
     def __init__(self, norm: nn.Module, dropout: Dropout, depth: StochasticDepth) -> None:
         super().__init__()

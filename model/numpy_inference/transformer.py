@@ -155,5 +155,5 @@ class Transformer:
 
 
 def select_cache_rows(cache: Cache, rows: Array) -> Cache:
-    """The cache whose hypothesis i is rows[i] of this one."""
+    """Return the cache with rows[i] of this one as hypothesis i."""
     return [(keys[rows], values[rows]) for keys, values in cache]

@@ -29,7 +29,7 @@ SUPPORTED_KEYS = (
     *("encoder", "decoder", "norm", "norm_eps", "positions", "rotary", "tie", "scale_embedding", "output_bias"),
     *("activation", "max_length", "dropout", "init_range", "source_vectors", "target_vectors", "freeze_vectors"),
 )
-"""The keys that may be other than by default: they are implemented here, or count in training alone."""
+"""The keys that may differ from their defaults: they are implemented here, or only affect training."""
 LABEL_MODEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "pooling", "begin_token")
 """These keys of models that give labels."""
 LANGUAGE_MODEL_KEYS = (*SUPPORTED_KEYS, "architecture", "task", "block")
@@ -39,7 +39,7 @@ RESIDUALS: dict[str, Callable[[LayerNorm], Residual]] = {"pre": PreNorm, "post":
 
 
 class UnsupportedModelError(Exception):
-    """The model has parts that there are not here, or other weights than its configuration says."""
+    """The model has parts that this engine does not compute, or weights that do not fit its configuration."""
 
 
 def build_network(
@@ -190,7 +190,7 @@ class _NetworkBuilder:
         )
 
     def check_no_unused_weights(self) -> None:
-        """Raise UnsupportedModelError where weights are left that no part has taken."""
+        """Raise UnsupportedModelError if weights are left that no part has taken."""
         if self._unused_weights:
             raise UnsupportedModelError
 
@@ -261,7 +261,7 @@ class _NetworkBuilder:
         return RESIDUALS[self._config.norm](self._norm(f"{name}.norm", stack.dim))
 
     def _final_norm(self, name: str, stack: StackConfig) -> Sublayer:
-        """Return the norm that ends a stack: one more after norms that stand before sublayers, else the identity."""
+        """Return the norm at the end of a stack: one more norm for pre-norm layers, else the identity."""
         return self._norm(name, stack.dim) if self._config.norm == "pre" else lambda x: x
 
     def _norm(self, name: str, dim: int) -> LayerNorm:

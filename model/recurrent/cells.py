@@ -275,7 +275,7 @@ class Ssru(RecurrentLayer):
 def unroll_steps(
     step: Callable[[Tensor, States], States], gates: Tensor, start: States, batch_sizes: list[int]
 ) -> tuple[Tensor, States]:
-    """Compute the steps of a layer with one state one after the other, whose gradients autograd finds.
+    """Compute the steps of a layer with one state in turn; autograd computes the gradients.
 
     Args:
         step: W x + b of the rows of a step, and the states before it -> the states after it.

@@ -50,5 +50,5 @@ class RecurrentState:
 
     @property
     def _rows_per_sentence(self) -> int:
-        """The number of rows a sentence, where there is a memory."""
+        """The number of rows per sentence if there is a memory."""
         return self.num_rows // self.memory.batch_size

@@ -24,7 +24,7 @@ from tfm.model.recurrent.steps import TimeMajorPacking
 
 
 class EncoderLayer(nn.ModuleList):
-    """A recurrent layer in one direction, or one in each of two: h = [h forwards; h backwards]."""
+    """A recurrent layer in one direction, or two in both directions: h = [h forwards; h backwards]."""
 
     def forward(self, rows: Tensor, directions: Sequence[TimeMajorPacking]) -> tuple[Tensor, States]:
         """Read rows (N, I) in each direction; return h of all (N, D), in their order, and the last states (B, D)."""

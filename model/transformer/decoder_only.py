@@ -79,7 +79,7 @@ class DecoderOnly(nn.Module):
         return self._apply_final_norm(rows.index_select(0, inverse_order[len(source) :]))
 
     def empty_state(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
-        """A state of one row for each of so many texts, of which nothing has been read."""
+        """Return the state of this many texts before any token is read, one row each."""
         no_slots = torch.zeros(batch, 0, dtype=torch.long, device=device)
         lengths = torch.zeros(batch, dtype=torch.long, device=device)
         return TransformerState(tuple(LayerKVCache() for _ in self.layers), Memory(), lengths, no_slots)

@@ -36,7 +36,7 @@ class EncoderDecoder(nn.Module):
         max_length: most tokens of a sentence.
     """
 
-    lead_length = 1
+    prefix_length = 1
     """The number of tokens that the decoder reads before those of the target: the begin token."""
 
     def __init__(

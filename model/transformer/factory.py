@@ -253,7 +253,7 @@ class ModuleFactory:
         return Linear(dim, num_outputs, bias=self.config.output_bias, compute_dtype=self.compute_dtype)
 
     def projection_or_identity(self, in_dim: int, out_dim: int) -> nn.Module:
-        """A projection between widths, where they differ."""
+        """A projection between widths, if they differ."""
         return nn.Identity() if in_dim == out_dim else self.make_linear(in_dim, out_dim)
 
     def prediction_head(self, stack: StackConfig, out_dim: int) -> nn.Module:

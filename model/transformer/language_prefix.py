@@ -1,14 +1,14 @@
-"""Encoder-decoders that are told the languages of source and target as M2M100 and mBART are.
+"""Encoder-decoders that read the source and target languages as M2M100 and mBART do.
 
-A source comes as `target-language source-language text </s>`, and a target as after every source. Data, scores and
-searches thus know nothing of languages: the model itself moves the tokens to the place where they are read.
+A source is `target-language source-language text </s>`, and a target is as for other models. Data, scores and
+searches thus need not know languages: the model itself moves the tokens to where the network reads them.
 
     m2m100    encoder: source-language text </s>    decoder: </s> target-language target    (Fan et al. 2021)
     mbart     encoder: text </s> source-language    decoder: target-language target         (Liu et al. 2020)
 
-The tokens that the decoder reads before the target are its lead; none of them is predicted. A source without a text
-has no languages: its end token stands for them.
-Legend: N rows · B sentences · T tokens of a lead · E embedding width · R hypotheses.
+The tokens that the decoder reads before the target are its prefix; none of them is predicted. A source without a text
+has no languages: its end token replaces them.
+Legend: N rows · B sentences · T tokens of a prefix · E embedding width · R hypotheses.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ class EncoderInputAndPrefix(NamedTuple):
 
 @dataclass(frozen=True)
 class LanguagePrefixState:
-    """The state of a decoder that has read all of its lead but the last token; languages (B,): that token."""
+    """The state of a decoder that has read its prefix except the last token; languages (B,): that token."""
 
     inner: TransformerState
     languages: Tensor
@@ -53,7 +53,7 @@ class LanguagePrefixState:
 
 
 class LanguagePrefixModel(EncoderDecoder, ABC):
-    """An encoder-decoder with a lead of `lead_length` tokens; `told` says what is read where."""
+    """An encoder-decoder that moves languages from the source to the encoder's text and to a prefix of the decoder."""
 
     @abstractmethod
     def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
@@ -64,7 +64,7 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Return the input of the output layer at each target row (teacher forcing); the row of the begin token is
-        that of the lead's last token.
+        that of the prefix's last token.
 
         Args:
             source: ids (N_s,) of the sources, or images.
@@ -92,7 +92,7 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
         (R,).
         """
         languages = state.languages[:, None].expand(-1, state.inner.rows_per_sentence).flatten()
-        tokens = torch.where(state.inner.row_positions < self.lead_length, languages, tokens)
+        tokens = torch.where(state.inner.row_positions < self.prefix_length, languages, tokens)
         predict, inner = super().step(tokens, state.inner)
         return predict, replace(state, inner=inner)
 
@@ -100,7 +100,7 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
 class M2M100(LanguagePrefixModel):
     """The source's language before the source; the end token and the target's language before the target."""
 
-    lead_length = 2
+    prefix_length = 2
 
     def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
@@ -115,7 +115,7 @@ class M2M100(LanguagePrefixModel):
 class MBart(LanguagePrefixModel):
     """The source's language behind the end token; the target's in place of the begin token."""
 
-    lead_length = 1
+    prefix_length = 1
 
     def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
@@ -145,7 +145,7 @@ def prepend_prefix(prefix: Tensor, target: Tensor, layout: AnyLayout) -> tuple[T
         layout: the layout of the targets.
 
     Returns:
-        The ids; their layout; the rows (N,) of the last token of each lead and of the tokens of each target.
+        The ids; their layout; the rows (N,) of the last token of each prefix and of the tokens of each target.
     """
     assert isinstance(layout, Layout)
     num_extra = prefix.shape[1] - 1
@@ -159,4 +159,4 @@ def prepend_prefix(prefix: Tensor, target: Tensor, layout: AnyLayout) -> tuple[T
 
 
 LANGUAGE_PREFIX_MODELS: dict[str, type[EncoderDecoder]] = {"source": EncoderDecoder, "m2m100": M2M100, "mbart": MBart}
-"""By `model.languages`: how an encoder-decoder is told which language it translates into."""
+"""By `model.languages`: the encoder-decoder that reads languages in this way."""

@@ -1,4 +1,4 @@
-"""The factory of a network that is one stack of recurrent layers: language models, classifiers and taggers.
+"""The factory of networks with a single recurrent stack: language models, classifiers and taggers.
 
     h = embedding of the text        of each layer h' = dropout(cells(norm(h)))        the last h' -> output layer
 

@@ -59,7 +59,7 @@ class RecurrentMixing(nn.Module):
         self.cells = nn.ModuleList(cells)
 
     def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
-        """Compute the recurrent layer, in one direction where it has one cell, else in both.
+        """Compute the recurrent layer: in one direction with one cell, in both with two.
 
         Args:
             rows: (N, D).
@@ -144,7 +144,7 @@ class ConvolutionMixing(nn.Module):
 
     Args:
         dim: D.
-        offsets: of the rows that are read, ascending: -r to r, and to 0 where a row sees none after it.
+        offsets: of the rows that are read, ascending: -r to r, and to 0 if a row sees none after it.
         filters: C; None for D, and no product after them.
         compute_dtype: precision of the operands of matrix products in training.
     """
@@ -218,7 +218,7 @@ def gather_windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
     columns = []
     for offset in offsets:
         row_slice = slice(reach + offset, reach + offset + num_rows)
-        # a row of another sentence stands nearer to its beginning
+        # a row of another sentence is nearer to its beginning
         is_of_sentence = padded_positions[row_slice] == positions + offset
         columns.append(padded_rows[row_slice] * is_of_sentence.unsqueeze(1))
     return torch.cat(columns, dim=1)

@@ -132,7 +132,7 @@ class ResNetEmbedding(nn.Module):
         self.positions = GRID_POSITIONS[positions](num_rows, num_columns, dim)
 
     def layout(self, pixels: Tensor, lengths: Tensor) -> Layout:
-        """T rows of each image, whatever `lengths` says."""
+        """Return a layout with T rows per image; `lengths` has no effect."""
         return image_layout(pixels, self.num_tokens)
 
     def embed(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:

@@ -1,4 +1,4 @@
-"""The layout of images as rows: every image has as many tokens as every other."""
+"""The layout of images as rows, with the same number of tokens for every image."""
 
 import torch
 from torch import Tensor

@@ -17,7 +17,7 @@ SIDES = get_args(Side)
 
 
 def to_text_list(texts: str | Iterable[str], argument_name: str) -> list[str]:
-    """Return the texts as a list; one given alone is a list of one.
+    """Return the texts as a list; a single text is a list of one.
 
     Args:
         texts: the texts, or one.
@@ -50,7 +50,7 @@ def check_single_text(text: object, argument_name: str) -> str:
 
 
 def check_folder(folder: object, argument_name: str) -> Path:
-    """The path of a folder. Raises what `check_path` does, and RecipeError where the name is empty."""
+    """Return the path of a folder. Raises what `check_path` does, and RecipeError for an empty name."""
     path = check_path(folder, argument_name)
     if not os.fspath(cast("Any", folder)):
         raise RecipeError(f'{argument_name} is empty: give the name of a folder; the working folder is "."')
@@ -58,7 +58,7 @@ def check_folder(folder: object, argument_name: str) -> Path:
 
 
 def check_file(file: object, argument_name: str) -> Path:
-    """The path of a file. Raises what `check_path` does, and RecipeError where it names no file."""
+    """Return the path of a file. Raises what `check_path` does, and RecipeError for a path without a file name."""
     path = check_path(file, argument_name)
     if not path.name:
         raise RecipeError(f"{argument_name} {str(path)!r} names no file: give the name of one")
@@ -84,7 +84,7 @@ def check_path(path: object, argument_name: str) -> Path:
 
 
 def check_reporter(reporter: object) -> Reporter | None:
-    """The reporter. Raises TypeError for what lacks one of its methods."""
+    """Return the reporter. Raises TypeError if it lacks a method of `Reporter`."""
     methods = [name for name in vars(Reporter) if not name.startswith("_")]
     if reporter is None or all(callable(getattr(reporter, name, None)) for name in methods):
         return cast("Reporter | None", reporter)
@@ -177,7 +177,7 @@ def check_single_setting(value: object, argument_name: str) -> object:
 
 
 def check_choice(name: object, names: Sequence[str], argument_name: str) -> str:
-    """Return a name if it is one of some.
+    """Return a name if it is one of the choices.
 
     Args:
         name: the argument.
@@ -193,5 +193,5 @@ def check_choice(name: object, names: Sequence[str], argument_name: str) -> str:
 
 
 def check_side(side: Side | None) -> Side | None:
-    """Return the side whose embedding is asked for. Raises RecipeError for a name of none."""
+    """Return the requested side of an embedding. Raises RecipeError for an unknown name."""
     return None if side is None else cast(Side, check_choice(side, SIDES, "side"))

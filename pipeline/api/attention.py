@@ -56,7 +56,7 @@ class Attention:
     def weights(self, kind: AttentionKind | None = None) -> NDArray[np.float32]:
         """The weights (L, H, T, S) of all layers; each row [l, h, t] sums to 1 over the S keys.
 
-        kind: encoder, decoder or cross; by default cross where there is one, else the only one. Raises RecipeError for
+        kind: encoder, decoder or cross; by default cross if there is one, else the only one. Raises RecipeError for
         one that the model does not have.
         """
         return np.stack([each.weights for each in self.reading.layers(self._default_kind(kind))])

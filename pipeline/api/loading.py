@@ -18,7 +18,7 @@ def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: R
 
     Args:
         folder: of the run or the model.
-        device: cpu, cuda, mps; auto: a GPU where there is one.
+        device: cpu, cuda, mps; auto: a GPU if there is one.
         reporter: receives progress and warnings; None: warnings go to the logger `tfm`, and no progress is shown.
 
     Raises:

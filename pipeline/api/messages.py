@@ -1,4 +1,4 @@
-"""Errors in the words of Python: those of the commands name flags, which are parameters here."""
+"""Errors in terms of Python: flags in messages of commands become parameters."""
 
 import functools
 import re

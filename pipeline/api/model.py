@@ -89,7 +89,7 @@ class Model:
         source_language: str | None = None,
         **decoding: Unpack[DecodingOptions],
     ) -> list[str]:
-        """Translate each text as `tfm translate` does; one text given alone is a list of one.
+        """Translate each text as `tfm translate` does; a single text is a list of one.
 
         A model of images reads names of image files, and its translations are captions. An empty text has an empty
         translation; one longer than the model reads is cut, with a warning.

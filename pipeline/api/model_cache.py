@@ -1,6 +1,6 @@
-"""Models that this process has read, for those that another process sends: it sends no weights, but where they are.
+"""Models that this process has read, for those that another process sends: it sends no weights, but if they are.
 
-A forked process has its parent's models. One that was started anew reads a model once, and keeps the last ones.
+A forked process has its parent's models. One that was started again reads a model once, and keeps the last ones.
 """
 
 import os
@@ -21,7 +21,7 @@ ModelKey = tuple[str, str, str]
 
 
 def register_model(loaded: LoadedModel) -> ModelKey | None:
-    """Enter a model for `find_or_reload_model`, and return its address; None for one that is in no folder."""
+    """Register a model for `find_or_reload_model` and return its address; None for a model without a folder."""
     if loaded.artifact is None:
         return None
     device = next(loaded.model.parameters()).device

@@ -33,7 +33,7 @@ def concordance(texts: str | Iterable[str], word: str, window: int = DEFAULT_WIN
 def count_vectors(
     texts: str | Iterable[str], window: int = DEFAULT_WINDOW, *, one_hot: bool | None = None
 ) -> WordVectors:
-    """Return vectors of the words of texts: how often each other word stands near.
+    """Return vectors of the words of texts: the counts of the words near them.
 
     Examples:
         >>> known = count_vectors(["the dog runs", "the car runs"], window=2)

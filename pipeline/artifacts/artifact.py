@@ -133,7 +133,7 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
         return False
     with suppress(OSError, CannotWrite):
         touch_manifest(plan.folder)
-    with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
+    with suppress(OSError, CannotWrite):  # its publisher may have been killed before it could clean up
         if leftover_versions(resolve_folder(plan.folder)):
             with lock_folder(plan.folder):
                 remove_leftovers(resolve_folder(plan.folder))
@@ -208,9 +208,9 @@ def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
                 refuse_foreign_folder(plan.folder, plan.stage, target)
                 replace_atomically(version, target)
         except BaseException:
-            shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
+            shutil.rmtree(version, ignore_errors=True)  # the draft or, if the new one is published, the old one
             raise
-        with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
+        with suppress(OSError):  # the new one is published; the next publisher removes the rest
             remove_leftovers(target)
 
 
@@ -241,7 +241,7 @@ def _lock_and_make_draft_folder(plan: Plan) -> Iterator[tuple[Path, Path]]:
 
 
 def _check_file_system(plan: Plan, version: Path) -> None:
-    """Raise CannotWrite where a version could not be put in its place; then it is removed."""
+    """Raise CannotWrite if a version could not be put in its place; then it is removed."""
     try:
         if problem := file_system_problem(version):
             raise CannotWrite(f"{plan.folder}: {problem}")

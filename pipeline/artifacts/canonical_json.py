@@ -25,7 +25,7 @@ def to_jsonable(value: object) -> JSON:
         return {str(key): to_jsonable(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_jsonable(each) for each in value]
-    raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
+    raise TypeError(f"{type(value).__name__} cannot be stored in a manifest: {value!r}")
 
 
 def flatten_keys(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -12,7 +12,7 @@ from tfm.pipeline.tasks.abilities import DEFAULT_TASK
 if TYPE_CHECKING:
     from tfm.data.images.decoding import ImageSize
 
-ORIGINAL_IDS = "original_ids.json"  # as tokenizer.tokenizer has it, whose import takes long
+ORIGINAL_IDS = "original_ids.json"  # as in tokenizer.tokenizer, which is slow to import
 DIGEST_DIGITS = 12  # digits of a sha256
 
 
@@ -23,7 +23,7 @@ def trained_task(model: Manifest) -> str:
 
 
 def check_same_tokenizer(model: Manifest, dataset: Manifest) -> None:
-    """Raise DataError where a model was trained with another tokenizer than a dataset's, or with images of another
+    """Raise DataError if a model was trained with another tokenizer than a dataset's, or with images of another
     shape; both were verified.
 
     The pixels of a dataset are as they were read: a model normalizes them by its own means and deviations.
@@ -52,7 +52,7 @@ def both_have_images(model: Manifest, dataset: Manifest) -> bool:
 
 
 def check_image_shape(model: Manifest, dataset: Manifest) -> None:
-    """Raise DataError where a model reads images of another shape than those of a dataset; both were verified."""
+    """Raise DataError if a model reads images of another shape than those of a dataset; both were verified."""
     if both_have_images(model, dataset):
         from tfm.data.images.preparation import read_image_transform  # here, as it needs numpy
 
@@ -91,7 +91,7 @@ def _tokenizer_path(model: Manifest) -> str:
 
 
 def check_same_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
-    """Raise DataError where a model reads sources by another tokenizer than a dataset's; both were verified."""
+    """Raise DataError if a model reads sources by another tokenizer than a dataset's; both were verified."""
     model_digest = _source_tokenizer_digest(model, "")
     dataset_digest = _source_tokenizer_digest(dataset, "tokenizer/")
     if model_digest != dataset_digest:
@@ -110,7 +110,7 @@ def _source_tokenizer_digest(manifest: Manifest, folder: str) -> str:
 
 
 def check_same_inputs(manifest: Manifest, **parts: Manifest) -> None:
-    """Raise DataError where an artifact has an input of the same name as a part, but another one."""
+    """Raise DataError if an artifact has an input of the same name as a part, but another one."""
     for name, part in parts.items():
         same_input = manifest.inputs.get(name)
         if same_input is not None and same_input.fingerprint != part.fingerprint:

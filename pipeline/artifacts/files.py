@@ -84,7 +84,7 @@ def name_problem(name: str) -> str | None:
 
 
 def atomic_swap(path: Path, other_path: Path) -> bool:
-    """Let two names of one file system give each other's file or folder, in one step that no kill divides.
+    """Exchange two files or folders of one file system atomically.
 
     False if this system or file system cannot do that (NFS; Linux before 3.15), and nothing was changed.
     """
@@ -114,7 +114,7 @@ def check_file_is_writable(file: Path) -> None:
 
 
 def write_text_atomically(file: Path, text: str, *, root: Path | None = None) -> None:
-    """Write a file anew, in UTF-8, as `write_bytes_atomically` does.
+    """Write a file again, in UTF-8, as `write_bytes_atomically` does.
 
     Args:
         file: to write.
@@ -125,7 +125,7 @@ def write_text_atomically(file: Path, text: str, *, root: Path | None = None) ->
 
 
 def write_bytes_atomically(file: Path, content: bytes, *, root: Path | None = None) -> None:
-    """Write a file anew: at every moment it is whole, the old or the new. Only one process may do so at a time.
+    """Write a file again: at every moment it is whole, the old or the new. Only one process may do so at a time.
 
     Args:
         file: the file.

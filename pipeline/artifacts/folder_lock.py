@@ -63,7 +63,7 @@ def current_writer(folder: Path) -> str | None:
 
 
 def _lock_file(path: Path) -> Path:
-    """The file beside a folder that its writer holds."""
+    """The lock file beside a folder, held by its writer."""
     return path.parent / f".{path.name}.lock"
 
 

@@ -51,7 +51,7 @@ class Input:
 
     @classmethod
     def from_value(cls, fingerprint: str, path: str | None = None) -> "Input":
-        """Return an input that is neither file nor artifact, told by a text that says all about it."""
+        """Return an input that is neither a file nor an artifact, identified by a text that fully describes it."""
         return cls(fingerprint, path)
 
     def as_json(self) -> dict[str, JSON]:
@@ -169,7 +169,7 @@ def read_artifact(
     *,
     must_match: Input | None = None,
 ) -> _T:
-    """Return the result of `read` on an artifact, which is verified first: all of it is of one version.
+    """Verify an artifact and return the result of `read`, which sees files of one version only.
 
     If another version is published meanwhile, the artifact is read again.
 

@@ -1,4 +1,4 @@
-"""The place of an artifact, before one is put there: what is in it is tfm's own, or nothing."""
+"""The output place of an artifact: it must be free, or have an artifact of tfm."""
 
 import os
 from contextlib import suppress
@@ -10,7 +10,7 @@ from tfm.pipeline.errors import CannotWrite, DataError
 
 
 def check_is_own_folder(folder: Path, stage: str) -> None:
-    """Raise CannotWrite where the folder of an artifact is the current folder, which would be replaced.
+    """Raise CannotWrite if the folder of an artifact is the current folder, which would be replaced.
 
     Args:
         folder: as it was asked for.
@@ -43,7 +43,7 @@ def refuse_foreign_folder(folder: Path, stage: str, target: Path) -> None:
         manifest = read_manifest(folder, target)
     except DataError as error:
         if target.is_symlink() or looks_like_tfm_manifest(target):
-            return  # making it anew is the remedy
+            return  # making it again is the remedy
         problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
         raise CannotWrite(f"{folder}: {problem} or choose another folder") from error
     if manifest.stage != stage:

@@ -48,7 +48,7 @@ def describe_hardware() -> dict[str, str | int | list[str] | None]:
 
 
 def nvidia_gpu_names(driver_folder: Path) -> list[str]:
-    """The GPUs in the folder where NVIDIA's driver for Linux lists them; empty if there is none."""
+    """The names of GPUs in the folder of NVIDIA's driver for Linux; empty if there is none."""
     files = sorted(driver_folder.glob("*/information"))
     lines = [line for file in files for line in file.read_text("utf-8", errors="replace").splitlines()]
     return [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]

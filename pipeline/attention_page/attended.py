@@ -26,12 +26,12 @@ class AttendedToken(NamedTuple):
     Args:
         text: as shown.
         separates: whether it only separates (punctuation, begin and end of a sentence).
-        place: the index of the piece in the source, from 0; None for all that is not of it.
+        source_index: the index of the piece in the source, from 0; None if it is not a piece of the source.
     """
 
     text: str
     separates: bool
-    place: int | None = None
+    source_index: int | None = None
 
 
 @dataclass(frozen=True)

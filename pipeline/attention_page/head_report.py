@@ -73,9 +73,9 @@ class HeadReport:
 
     def tables(self) -> list[ReportTable]:
         """All heads, and where there are tags, the attention of each by tag."""
-        who = ("attention", "layer", "head")
+        identity_columns = ("attention", "layer", "head")
         title = f"What heads do in {format_count(self.sentences, 'sentence')}: percent of attention, entropy in bits"
-        columns = (*who, *RELATIVE_POSITIONS, "separators", "entropy", "% of max")
+        columns = (*identity_columns, *RELATIVE_POSITIONS, "separators", "entropy", "% of max")
         tables = [
             ReportTable(title, columns, [(*_head_identity_cells(each), *_measure_row(each)) for each in self.measures])
         ]
@@ -89,7 +89,7 @@ class HeadReport:
                 (*_head_identity_cells(measures), *(_format_percent((measures.tags or {}).get(tag, 0)) for tag in tags))
                 for measures in measures_with_tags
             ]
-            tables.append(ReportTable("Percent of attention by tag", (*who, *tags), rows))
+            tables.append(ReportTable("Percent of attention by tag", (*identity_columns, *tags), rows))
         if frequent := head_syntax.relation_rows(self.relations):
             title = "Dependencies: how often the word most attended to is the right one, and the best fixed offset"
             tables.append(ReportTable(title, head_syntax.RELATION_COLUMNS, frequent))

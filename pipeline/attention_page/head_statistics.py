@@ -1,4 +1,4 @@
-"""Statistics of heads over a corpus: where each one's attention goes, and how spread out it is.
+"""Statistics of heads over a corpus: the positions that each head attends to, and the entropy of its attention.
 
 Legend: H heads · T queries · S keys.
 """
@@ -84,8 +84,8 @@ def measure_heads(
     if not num_sentences:
         raise DataError("contains no sentence that the model can read", file=files[0])
     order = list(ATTENTION_KIND_TITLES)
-    ordered = sorted(sums, key=lambda key: (order.index(key[0]), key[1] or 0))
-    measures = tuple(each for key in ordered for each in sums[key].measures(*key))
+    sorted_keys = sorted(sums, key=lambda key: (order.index(key[0]), key[1] or 0))
+    measures = tuple(each for key in sorted_keys for each in sums[key].measures(*key))
     return HeadReport(num_sentences, measures, tuple(syntax.relations()))
 
 
@@ -149,11 +149,11 @@ def tags_of_keys(axes: AttentionAxes, tags: Sequence[str]) -> list[str] | None:
     """The tag of each key, given those of the source's pieces; None if no key is of the source."""
 
     def tag_of_key(key: AttendedToken) -> str:
-        if key.place is not None:
-            return tags[key.place]
+        if key.source_index is not None:
+            return tags[key.source_index]
         return key.text if key.text in (BOS, EOS) else TARGET_TAG
 
-    return [tag_of_key(key) for key in axes.keys] if any(key.place is not None for key in axes.keys) else None
+    return [tag_of_key(key) for key in axes.keys] if any(key.source_index is not None for key in axes.keys) else None
 
 
 class HeadStatisticSums:

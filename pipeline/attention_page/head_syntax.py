@@ -79,8 +79,8 @@ def _word_membership(tokens: Sequence[AttendedToken], words: Sequence[int], num_
     """(tokens, W): 1 where a token is a piece of a word."""
     membership = np.zeros((len(tokens), num_words))
     for row, token in enumerate(tokens):
-        if token.place is not None:
-            membership[row, words[token.place]] = 1
+        if token.source_index is not None:
+            membership[row, words[token.source_index]] = 1
     return membership
 
 
@@ -202,6 +202,6 @@ def source_attention_kinds(axes: Mapping[AttentionKind, AttentionAxes]) -> list[
     return [
         kind
         for kind, kind_axes in axes.items()
-        if any(each.place is not None for each in kind_axes.queries)
-        and any(each.place is not None for each in kind_axes.keys)
+        if any(each.source_index is not None for each in kind_axes.queries)
+        and any(each.source_index is not None for each in kind_axes.keys)
     ]

@@ -42,14 +42,14 @@ def trace_image_file(loaded: LoadedModel, file: Path, target: str | None, config
 
     Raises:
         DataError: the model reads text, or the file is no image.
-        RecipeError: the model has no attention, or a target is given to a model that says no words.
+        RecipeError: the model has no attention, or a target is given to a model that writes no words.
     """
     check_has_attention(loaded)
     preparation = loaded.require_image_transform()
     images = RowImages.from_pixels(preparation.decode_pixels(file)[None], preparation)
     if not generates_target(loaded):
         if target is not None:
-            raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: remove it")
+            raise RecipeError(f"--target: this model ({loaded.config.task}) writes no words: remove it")
         return _trace_image(loaded, file, images, None)
     if target is None:
         (target_ids,) = decode_hypotheses(loaded, images, config)

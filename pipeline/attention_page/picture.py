@@ -55,7 +55,7 @@ class AttentionView:
 def choose_view(
     trace: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None
 ) -> AttentionView:
-    """Return the view that is asked for: without a kind the cross-attention, where there is one.
+    """Return the requested view; without a kind it is the cross-attention, if the model has one.
 
     Args:
         trace: the attention of the model.
@@ -98,8 +98,10 @@ def view_title(trace: AttentionTrace, view: AttentionView) -> str:
         num_heads = sum(len(each.weights) for each in layers)
         heads, stack = format_count(num_heads, "head"), format_count(len(layers), "layer")
         return f"{ATTENTION_KIND_TITLES[view.kind]}, mean of {heads} of {stack}"
-    which = f"mean of {format_count(len(layers[0].weights), 'head')}" if view.head is None else f"head {view.head}"
-    return f"{ATTENTION_KIND_TITLES[view.kind]}, layer {view.layer}, {which}"
+    heads_label = (
+        f"mean of {format_count(len(layers[0].weights), 'head')}" if view.head is None else f"head {view.head}"
+    )
+    return f"{ATTENTION_KIND_TITLES[view.kind]}, layer {view.layer}, {heads_label}"
 
 
 def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:

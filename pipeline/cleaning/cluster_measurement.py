@@ -60,7 +60,7 @@ class ClusterMeasurer:
 
         Raises:
             RecipeError: a package that a rule needs is not installed on a node.
-            Stopped: the cluster was lost.
+            StoppedError: the cluster was lost.
         """
         settings = self.cluster.share(self.settings)
         work = ((chunk, ComputeChunk("", (settings, chunk))) for chunk in chunks)

@@ -1,4 +1,4 @@
-"""Ray's tokens: whoever has none, or a wrong one, is told the cause and the remedy before or after Ray's own try."""
+"""Ray's tokens: the cause and remedy of a missing or wrong token, before or after Ray connects."""
 
 import os
 import re
@@ -21,12 +21,12 @@ TOKEN_DESCRIPTION = "what `ray get-auth-token` prints where the cluster was star
 
 
 def default_token_file() -> Path:
-    """The file in which Ray keeps the token of a user; one that is not there for a user without a home folder."""
+    """The file in which Ray stores a user's token; a path that does not exist for a user without a home folder."""
     return Path(os.path.expanduser("~/.ray/auth_token"))
 
 
 def set_token_for_new_cluster() -> None:
-    """Give a cluster that this process starts a token of its own, where there is none: Ray would write one into the
+    """Give a cluster that this process starts a token of its own, if there is none: Ray would write one into the
     home folder, which may not be writable, and every cluster that is started later would ask for that.
     """
     if _token_source() is None and _requires_token(is_new_cluster=True):
@@ -67,13 +67,13 @@ def refused_token_problem(stderr_text: str) -> str | None:
 
 
 def _requires_token(*, is_new_cluster: bool) -> bool:
-    """Whether Ray uses a token: one that it starts does, since Ray 2.59, unless it is told otherwise."""
+    """Whether Ray uses a token: since Ray 2.59 a cluster that it starts does, unless it is configured otherwise."""
     mode = os.environ.get(MODE_ENV_VAR)
     return is_new_cluster if mode is None else mode.lower() == TOKEN_MODE
 
 
 def _token_source() -> str | None:
-    """The place from which Ray takes the token; None where there is none."""
+    """The place from which Ray reads the token; None if there is none."""
     if os.environ.get(TOKEN_ENV_VAR):
         return TOKEN_ENV_VAR
     if path := os.environ.get(TOKEN_PATH_ENV_VAR):

@@ -63,7 +63,7 @@ class ClusterEncoder:
 
         Args:
             rows: the texts of each pair.
-            languages: the codes of `Tokenizer.select_target_language`; none where sources begin with no language.
+            languages: the codes of `Tokenizer.select_target_language`; none if sources begin with no language.
             tag: the tag that sources begin with; None for none.
             counts_words: whether the words of sources are counted.
             multi_reference: whether rows may have more than two texts.
@@ -138,7 +138,7 @@ def read_columns(
 ) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
     """Read what `encode_columns` wrote: of each portion the ids, lengths and words of the sources, and of the targets.
 
-    Raises ValueError where the content is not that of portions of these sizes, or has ids of no piece.
+    Raises ValueError if the content is not that of portions of these sizes, or has ids of no piece.
     """
     try:
         batches = read_arrow_stream(

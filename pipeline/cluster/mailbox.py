@@ -45,7 +45,7 @@ class Mailbox:
 
 
 class EventReporter(NullReporter):
-    """Reporter that keeps what it is told as events. stop: the name of the signal by which a stop is asked for."""
+    """A reporter that stores its calls as events; stop: the name of the signal that requests a stop."""
 
     def __init__(self) -> None:
         self.stop: str | None = None
@@ -91,7 +91,7 @@ class EventReporter(NullReporter):
 
 @contextmanager
 def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
-    """Yield a reporter whose events go to a mailbox while the block runs; a stop that is asked for there, is here.
+    """Yield a reporter that sends its events to a mailbox; a stop that the mailbox requests stops this process.
 
     Work under `catch_stop_signals` is asked to stop; all else in the main thread is interrupted, as by Ctrl-C.
 
@@ -100,7 +100,7 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
         sender: name of this process.
 
     Raises:
-        Stopped: a stop is asked for before the block begins, or interrupts it.
+        StoppedError: a stop is asked for before the block begins, or interrupts it.
     """
     import ray
 
@@ -177,7 +177,7 @@ class MailboxReplay:
                 self._update_bar(name, arguments)
 
     def close(self) -> None:
-        """Close the bar, where one is open."""
+        """Close the bar if one is open."""
         self._bar = None
         self._open.close()
 

@@ -1,4 +1,4 @@
-"""The packages of a node, compared with those of the process that was started: other code may give other bytes."""
+"""Compares the packages of a node with those of the driver, since other versions may compute other bytes."""
 
 import hashlib
 import platform
@@ -45,7 +45,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def check_same_packages(packages: Mapping[str, str]) -> None:
-    """Raise RecipeError where this node has other packages than the process that was started.
+    """Raise RecipeError if this node has other packages than the process that was started.
 
     Args:
         packages: `installed_packages` of that process.

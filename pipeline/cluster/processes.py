@@ -21,7 +21,7 @@ started."""
 
 
 def num_threads() -> int:
-    """The number of threads of a process on a node: OMP_NUM_THREADS, as torchrun has it; 1 where it is not set.
+    """The number of threads of a process on a node: OMP_NUM_THREADS, as torchrun has it; 1 if it is not set.
 
     Raises:
         RecipeError: OMP_NUM_THREADS is no number.
@@ -101,7 +101,7 @@ def run_jobs(
         The errors, by the name of the job that had them.
 
     Raises:
-        Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all jobs have stopped.
+        StoppedError: on SIGTERM, Ctrl-C or SIGHUP, after all jobs have stopped.
     """
     task = cluster.ray.remote(
         num_cpus=process_resources.num_cpus, num_gpus=process_resources.num_gpus, max_retries=MAX_RETRIES, max_calls=1

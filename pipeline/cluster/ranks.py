@@ -44,7 +44,7 @@ def train_on_ranks(
 
     Raises:
         RecipeError: a node cannot load what a rank calls.
-        Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all is saved; or ranks were lost more often than `restarts`.
+        StoppedError: on SIGTERM, Ctrl-C or SIGHUP, after all is saved; or ranks were lost more often than `restarts`.
         Exception: the error of a rank.
     """
     resources = choose_resources(cluster, device)
@@ -92,7 +92,7 @@ def wait_for_room(
         reporter: is told that there is no room yet.
 
     Raises:
-        Stopped: a stop is asked for.
+        StoppedError: a stop is asked for.
     """
     is_told, start = False, time.monotonic()
     while (problem := _room_problem(cluster, resources, num_ranks)) is not None:
@@ -169,7 +169,7 @@ def _make_trainer(
 def _run_rank(config: dict[str, Any]) -> None:
     """Do the work of one rank. Its errors go to the mailbox, as Ray Train would start all ranks again after one.
 
-    A lost peer raises Stopped in a rank that was not asked to stop: that one is Ray Train's business.
+    A lost peer raises StoppedError in a rank that was not asked to stop: that one is Ray Train's business.
     """
     rank = os.environ["RANK"]
     with forward_events(config["mailbox"], rank) as reporter:

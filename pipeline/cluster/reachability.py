@@ -19,7 +19,7 @@ ADDRESS_REMEDY = "give auto, or HOST:PORT as `ray start --head` prints it"
 
 
 def check_cluster_answers(address: str, seconds: float = CONNECT_SECONDS) -> None:
-    """Raise RecipeError where nothing answers at an address, or a server of another kind than Ray's.
+    """Raise RecipeError if nothing answers at an address, or a server of another kind than Ray's.
 
     Ray speaks gRPC, whose servers begin with the settings of HTTP/2 (RFC 9113, 3.4).
 
@@ -37,7 +37,7 @@ def check_cluster_answers(address: str, seconds: float = CONNECT_SECONDS) -> Non
 
 
 def check_cluster_accepts(ray: Any, address: str) -> None:
-    """Raise RecipeError where a cluster refuses the token, or a server has other services than a cluster's, as that of
+    """Raise RecipeError if a cluster refuses the token, or a server has other services than a cluster's, as that of
     Ray's client: asked once, it says so at once, while Ray's connection asks again for 20 seconds.
 
     Args:
@@ -58,7 +58,7 @@ def check_cluster_accepts(ray: Any, address: str) -> None:
 
 
 def _answers_as_http2(connection: socket.socket) -> bool:
-    """Whether the first frame of an answer has settings of HTTP/2; not where it is none, or does not come in time."""
+    """Whether the first frame of an answer has settings of HTTP/2; not if it is none, or does not come in time."""
     try:
         connection.sendall(HTTP2_PREFACE + HTTP2_EMPTY_SETTINGS)
         header = b""

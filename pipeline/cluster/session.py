@@ -87,7 +87,7 @@ class ClusterSession:
         Raises:
             TfmError: the error that computing a chunk raised.
             RecipeError: no node can compute one, or a node has other packages.
-            Stopped: a chunk lost its process MAX_RETRIES times, or the node of this process, or all others, were lost.
+            StoppedError: a chunk lost its process MAX_RETRIES times, or this node or all other nodes were lost.
         """
         self._check_resources(num_gpus)
         task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(require_same_packages(compute))
@@ -115,7 +115,7 @@ class ClusterSession:
             yield pending.pop(next_number)[0], results.pop(next_number)
 
     def _wait_for_results(self, references: list[Any]) -> list[Any]:
-        """Return the references of results that have come. Raises Stopped where the cluster has lost all processors."""
+        """Return the references of finished results. Raises StoppedError if the cluster has lost all processors."""
         lost_at: float | None = None
         while True:
             ready_references: list[Any] = self.ray.wait(references, num_returns=1, timeout=NODE_POLL_SECONDS)[0]
@@ -129,7 +129,7 @@ class ClusterSession:
                 raise StoppedError("no node of the cluster has a processor any more; the same command goes on")
 
     def _check_resources(self, num_gpus: float) -> None:
-        """Raise RecipeError where no node could compute a chunk: Ray would wait for one without an end."""
+        """Raise RecipeError if no node could compute a chunk: Ray would wait for one without an end."""
         resources = self.ray.cluster_resources()
         if resources.get("CPU", 0) < 1:
             raise RecipeError("--cluster: no node has a processor: start one, as by `ray start --address HOST:PORT`")
@@ -148,7 +148,7 @@ class ClusterSession:
         Raises:
             TfmError, OSError: the error that the task raised.
             RecipeError: a node cannot load what the task calls.
-            Stopped: the task lost its process MAX_RETRIES times, or the node of this process was lost.
+            StoppedError: the task lost its process MAX_RETRIES times, or the node of this process was lost.
         """
         try:
             result: Any = self.ray.get(reference)
@@ -225,7 +225,7 @@ def make_job_config(ray: Any) -> Any:
     """
     config = ray.job_config.JobConfig()
     if Path.cwd() != Path(__file__).parents[3]:
-        config._runtime_env_has_working_dir = lambda: True  # the one case in which Ray leaves the path as it is
+        config._runtime_env_has_working_dir = lambda: True  # the only case in which Ray leaves the path unchanged
     return config
 
 

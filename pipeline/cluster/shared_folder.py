@@ -9,7 +9,7 @@ from tfm.pipeline.errors import DataError
 
 
 def check_folder_is_shared(folder: Path) -> None:
-    """Raise DataError where a folder that the process has that was started is not on this node."""
+    """Raise DataError if a folder that the process has that was started is not on this node."""
     if not folder.is_dir():
         problem = f"is not there on node {socket.gethostname()}"
         raise DataError(f"{problem}: all nodes need it under this path, as in a shared folder", file=folder)
@@ -17,7 +17,7 @@ def check_folder_is_shared(folder: Path) -> None:
 
 @contextmanager
 def change_to_shared_folder(folder: str) -> Iterator[None]:
-    """Work in a folder for the time of the block. Raises DataError where this node does not have it."""
+    """Work in a folder for the time of the block. Raises DataError if this node does not have it."""
     check_folder_is_shared(Path(folder))
     with chdir(folder):
         yield

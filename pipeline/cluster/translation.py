@@ -220,7 +220,7 @@ def translate_chunk(
 
 
 def parse_chunk_result(content: bytes, count: int) -> tuple[list[list[Translation]], dict[str, int], int]:
-    """Read what `translate_chunk` gave. Raises ValueError where it is not that of so many lines."""
+    """Read the result of `translate_chunk`. Raises ValueError if it does not have the expected number of lines."""
     try:
         document: Any = json.loads(content)
         translations = [[_parse_translation(each) for each in n_best] for n_best in document["translations"]]
@@ -247,7 +247,7 @@ def _parse_translation(record: Any) -> Translation:
 
 @lru_cache(maxsize=1)
 def load_models(folders: tuple[str, ...], fingerprints: tuple[str, ...], device: Device) -> "LoadedModel":
-    """Load the models. Raises DataError where one is another than was asked for."""
+    """Load the models. Raises DataError if a folder has another model than requested."""
     from tfm.pipeline.decoding.workers import keep_freed_memory
     from tfm.pipeline.model_io.ensemble import load_ensemble
 

@@ -48,8 +48,8 @@ def look_up_human_agreement(metric: str, signature: str, difference: float) -> A
         return agreement_with_people(metric, difference) if _has_agreement_table_settings(metric, signature) else None
     if any(part.partition(":")[0] in NOISE_SIGNATURE_PARTS for part in signature.split("|")):
         return None
-    usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(ELLIPSIS)
-    if usual or COMET22_NAME in f"{metric} {command}":
+    is_default_comet = "comet_scores.py" in command and "--model" not in command and not command.endswith(ELLIPSIS)
+    if is_default_comet or COMET22_NAME in f"{metric} {command}":
         return agreement_with_people("comet22", 100 * difference)
     return None
 

@@ -1,4 +1,4 @@
-"""The input of a metric's test for each system: the statistics of its segments, where they are known."""
+"""The input of a metric's test for each system: the statistics of its segments, if they are known."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tfm.data.errors import format_count
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.systems import SegmentValues, System, text_mismatch
+from tfm.pipeline.comparison.systems import SegmentValues, System, text_mismatch_reason
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
@@ -137,7 +137,7 @@ def _missing_statistics_reason(metric: str, system: System, baseline: System) ->
     if metric in METRIC_FUNCTIONS:
         if system.texts is None:
             return NO_TEXTS_REASON
-        return None if baseline.texts is None else text_mismatch(system.texts, baseline.texts)
+        return None if baseline.texts is None else text_mismatch_reason(system.texts, baseline.texts)
     segments, num = system.segment_values, len(baseline.segment_values)
     if metric == BITS_PER_CHARACTER and (system.texts is None or len(system.texts.references) > 1):
         return NO_SEGMENT_METRICS_REASON  # which of several references were left out is not known

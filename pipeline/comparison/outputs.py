@@ -133,9 +133,13 @@ def record_test_set_usage(
         path = next(each.path for each in outputs if each.name == run.name)
         if system.test_fingerprint is None or system.main is None:
             continue
-        looker = evaluated_model_of_files((), path / "hypotheses.txt" if path.is_dir() else path)
-        root = Path(os.path.abspath(path)).parent if looker is None else looker.root
-        model, name = (run.model.fingerprint, run.name) if looker is None else (looker.model, looker.run)
+        evaluated_model = evaluated_model_of_files((), path / "hypotheses.txt" if path.is_dir() else path)
+        root = Path(os.path.abspath(path)).parent if evaluated_model is None else evaluated_model.root
+        model, name = (
+            (run.model.fingerprint, run.name)
+            if evaluated_model is None
+            else (evaluated_model.model, evaluated_model.run)
+        )
         look = LedgerEntry(system.test_fingerprint, system.main, model, name, "files", seen=run.model.fingerprint)
         roots.setdefault(root, []).append(look)
     usages = []

@@ -25,7 +25,7 @@ SORTED_BY_TEST_MESSAGE = "sorted by {}: a test set used to choose a model gives 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs, or several seeds of one, beside each other.
+    """Runs, or seeds of runs, to compare.
 
     Args:
         rows: in the order in which they are shown.
@@ -64,8 +64,12 @@ class Comparison:
 
     def config_differences(self, row: ComparisonRow) -> dict[str, object]:
         """The config of a row where it differs from the baseline; for several seeds without the seed."""
-        several = len(row.runs) > 1 or len(self.baseline.runs) > 1
-        return {key: value for key, value in self.differs[row.runs[0].name].items() if key != "seed" or not several}
+        has_several_seeds = len(row.runs) > 1 or len(self.baseline.runs) > 1
+        return {
+            key: value
+            for key, value in self.differs[row.runs[0].name].items()
+            if key != "seed" or not has_several_seeds
+        }
 
     @property
     def notes(self) -> list[str]:
@@ -192,7 +196,7 @@ def is_lower_better(name: str, runs: Sequence[RunSummary]) -> bool:
 
 
 def sort_rows(rows: Sequence[ComparisonRow], name: str) -> list[ComparisonRow]:
-    """Sort rows by (the mean of) a figure, the best first; equal ones as they stood.
+    """Sort rows by (the mean of) a figure, best first; the sort is stable.
 
     Rows with a run without the figure are last, whatever the reason.
     """

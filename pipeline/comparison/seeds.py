@@ -51,8 +51,9 @@ class ComparisonRow:
         return fmean(values) if values and self.no_mean_reason(figure) is None else None
 
     def deviation(self, figure: str) -> float | None:
-        """The standard deviation of a figure over seeds, sqrt(sum (x - mean)^2 / (n - 1)); None of fewer than two, or
-        where one is infinite."""
+        """The standard deviation of a figure over seeds, sqrt(sum (x - mean)^2 / (n - 1)); None for fewer than two
+        seeds, or if one is infinite.
+        """
         values = self.values(figure) if self.no_mean_reason(figure) is None else []
         return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
 

@@ -1,6 +1,6 @@
 """The output of a system on each test set, segment by segment, read from the folder of its run.
 
-Two systems can be compared only on the same texts: `text_mismatch` says where they differ.
+Two systems can be compared only on the same texts: `text_mismatch_reason` names the difference.
 """
 
 import json
@@ -111,7 +111,9 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
         translations_manifest = None
     tests = {}
     if translations_manifest is not None:
-        tests = read_artifact(translations, lambda made: _read_translations(made, list(fingerprints)), "translate")
+        tests = read_artifact(
+            translations, lambda artifact: _read_translations(artifact, list(fingerprints)), "translate"
+        )
     if not tests and not figures and not notes:
         notes.append(NO_TRANSLATIONS_REASON)
     evaluation = EvaluationConfig()
@@ -135,7 +137,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     return System(name, tests, figures, main, test_fingerprint, evaluation, notes)
 
 
-def text_mismatch(segments: Segments, base: Segments) -> str | None:
+def text_mismatch_reason(segments: Segments, base: Segments) -> str | None:
     """Return the reason why two systems cannot be compared on a test set; None if both were given the same texts.
 
     The reason begins with the name of the test set.

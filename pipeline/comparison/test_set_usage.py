@@ -58,10 +58,10 @@ def list_test_set_usages(runs: Iterable[RunSummary], systems: Mapping[str, Syste
     for (root, texts), members in runs_by_ledger.items():
         if entries := tuple(select_entries(read_ledger(root), texts)):
             scored_runs = [run for run in members if any(name.startswith("test.") for name in run.figures)]
-            unlisted = tuple(
+            unlisted_sets = tuple(
                 run.name
                 for run in scored_runs
                 if not has_entry(entries, run.model.fingerprint, run_name(run.model.path))
             )
-            usages.append(TestSetUsage(systems[members[0].name].main or "", root, entries, unlisted))
+            usages.append(TestSetUsage(systems[members[0].name].main or "", root, entries, unlisted_sets))
     return usages

@@ -85,7 +85,7 @@ def decode(
     order = model_sources.longest_first()  # if memory runs out, it does so at once
     is_single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
     workers = num_workers(device, len(order))
-    # the loop for one sentence keeps its memory by itself: nothing is gained by a single process that starts first
+    # the loop for one sentence keeps its own memory: a single process gains nothing by starting first
     num_processes = 0 if is_single_greedy and workers == 1 else workers
     shards = _split_into_shards(order, max(1, workers))
     bans = phrases.banned_pieces(config.no_repeat_ngram)
@@ -171,7 +171,7 @@ class _DecodeShard:
 
     @property
     def steps(self) -> Any:
-        """The model, held to the shortlist where there is one."""
+        """The model, held to the shortlist if there is one."""
         return self.stepper if self.shortlist is None else ShortlistStepper(self.stepper, self.shortlist)
 
     def load_source(self) -> tuple[Tensor, Layout]:

@@ -71,7 +71,7 @@ class ShortlistState:
     sentences: Tensor
 
     def select(self, rows: Tensor) -> Self:
-        """As `DecodingState.select`; with half of the sentences the union is made anew, which is then smaller."""
+        """As `DecodingState.select`; with half of the sentences the union is made again, which is then smaller."""
         inner, sentences = self.inner.select(rows), self.sentences[rows]
         remaining, indices = torch.unique(sentences, return_inverse=True)
         if 2 * len(remaining) > len(self.union.members):

@@ -56,7 +56,7 @@ def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
 
 
 def truncate_context(pieces: Tensor, context: int) -> Tensor:
-    """Return the part of texts (B, T) that a model that reads `context` pieces at once is shown: where they are
+    """Return the part of texts (B, T) that a model that reads `context` pieces at once is shown: if they are
     longer, the begin token and their last context / 2 pieces, which leaves as much room for the continuation.
     """
     if pieces.shape[1] <= context:
@@ -124,8 +124,8 @@ def generate_stream(
         blocked = (values == NEG_INF) if bans is not None else torch.zeros_like(values, dtype=torch.bool)
         if not (values.isfinite() | blocked).all():
             raise DataError(NON_FINITE_MESSAGE)
-        produced = (~blocked).cpu()
-        yield NextPieces(texts[produced].tolist(), tokens[~blocked].tolist(), values[~blocked].tolist())
+        has_output = (~blocked).cpu()
+        yield NextPieces(texts[has_output].tolist(), tokens[~blocked].tolist(), values[~blocked].tolist())
         pieces = torch.cat([pieces, tokens.unsqueeze(1)], 1)
         active = ~blocked if continue_past_line_end else ~blocked & (tokens != EOS_ID)
         if not active.all():

@@ -121,7 +121,7 @@ def search_all_shards(
 
 
 def _search_with_few_reports(search: ShardSearch[T], number: int, report: Callable[[int], None]) -> T:
-    """Search as `search` does; report the amounts of work that follow soon one after another as one."""
+    """Search as `search` does, but merge reports of work that follow each other quickly."""
     amount, last = 0, time.monotonic()
 
     def add(increment: int) -> None:
@@ -139,7 +139,7 @@ def _search_with_few_reports(search: ShardSearch[T], number: int, report: Callab
 
 def keep_freed_memory() -> None:
     """Let glibc, where it is that, keep freed memory: a step's largest tensors are as large as the step before's, and
-    pages that come anew from the system are filled with zeros first.
+    pages that come again from the system are filled with zeros first.
     """
     with suppress(AttributeError, OSError):
         libc = ctypes.CDLL(None)

@@ -25,12 +25,12 @@ class PushedCommit:
 def push(
     run: Path, name: str, *, revision: str | None, private: bool, languages: tuple[str, ...], license: str | None
 ) -> PushedCommit:
-    """Send a model to a repository, which is made where there is none; what it had as a model is replaced.
+    """Send a model to a repository, which is created if needed; a model that it already has is replaced.
 
     Args:
         run: the folder of the run or of the model.
         name: of the repository, OWNER/NAME.
-        revision: the branch, made where there is none; None: the main branch.
+        revision: the branch, made if there is none; None: the main branch.
         private: whether a repository that is made here is private.
         languages: codes of the model's languages, for the card.
         license: an identifier for the card.

@@ -93,8 +93,8 @@ def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int,
         if not allowed.any():
             location = "after another" if index else "where a word begins" if begins else "within a word"
             raise DataError(
-                f"{MASK_TOKEN} stands {location}, where no piece of the vocabulary can: put a space between masks and "
-                "what stands beside them, or ask by piece"
+                f"{MASK_TOKEN} is {location}, where no piece of the vocabulary fits: put a space between masks and "
+                "words, or predict by piece"
             )
         log_probs = _log_probs_at_positions(loaded, readings, [position])
         totals = log_probs + log_probs.new_tensor([total for _, total in beam]).unsqueeze(1)

@@ -73,10 +73,10 @@ def encode_texts(
     words = [_encode_words(loaded, text, unit) for text in texts]
     loaded.model.eval()
     states: list[HiddenStates] = []
-    with torch.inference_mode(), _capture_hidden_states(layers, last, layer) as captured:
+    with torch.inference_mode(), _capture_hidden_states(layers, last, layer) as layer_outputs:
         for first in range(0, len(texts), TEXTS_PER_BATCH):
             batch = words[first : first + TEXTS_PER_BATCH]
-            rows = _compute_hidden_states(loaded, [list(chain(*text_words)) for text_words in batch], captured)
+            rows = _compute_hidden_states(loaded, [list(chain(*text_words)) for text_words in batch], layer_outputs)
             for text, text_words, text_rows in zip(texts[first:], batch, rows, strict=False):
                 states.append(_pool_rows(loaded, text, text_words, text_rows, unit))
     return states
@@ -92,7 +92,7 @@ def _check_has_hidden_states(loaded: LoadedModel) -> None:
 
 
 def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
-    """The layers, and what gives the rows after the last one: a norm, or a recurrent encoder itself."""
+    """The layers, and the module that gives the final rows: a norm, or the recurrent encoder itself."""
     model: Any = loaded.model
     if isinstance(model, RecurrentEncoderDecoder):
         return list(model.encoder.layers), model.encoder
@@ -117,26 +117,28 @@ def _encode_words(loaded: LoadedModel, text: str, unit: HiddenStateUnit) -> list
 @contextmanager
 def _capture_hidden_states(layers: Sequence[nn.Module], last: nn.Module, layer: int | None) -> Iterator[list[Tensor]]:
     """Keep the rows (N, D) of a layer in a list while the body runs; the last are those of the last reading."""
-    captured: list[Tensor] = []
+    layer_outputs: list[Tensor] = []
 
     def keep_output(_: nn.Module, __: object, output: Tensor | tuple[Tensor, object]) -> None:
-        # a recurrent layer returns states beside the rows
-        captured.append(output[0] if isinstance(output, tuple) else output)
+        # a recurrent layer returns rows and states
+        layer_outputs.append(output[0] if isinstance(output, tuple) else output)
 
     def keep_input(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        captured.append(inputs[0])
+        layer_outputs.append(inputs[0])
 
     if layer == 0:
         handle = (layers[0] if layers else last).register_forward_pre_hook(keep_input)
     else:
         handle = (last if layer is None else layers[layer - 1]).register_forward_hook(keep_output)
     try:
-        yield captured
+        yield layer_outputs
     finally:
         handle.remove()
 
 
-def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], captured: list[Tensor]) -> list[Tensor]:
+def _compute_hidden_states(
+    loaded: LoadedModel, texts: Sequence[Sequence[int]], layer_outputs: list[Tensor]
+) -> list[Tensor]:
     """The rows (n, D) of the pieces of some texts, from one reading of all."""
     model: Any = loaded.model
     device = next(model.parameters()).device
@@ -147,13 +149,13 @@ def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], 
     lengths = torch.tensor([len(each) for each in sequences])
     ids = torch.tensor(list(chain(*sequences)), device=device)
     layout = Layout.from_lengths(lengths, device)
-    captured.clear()
+    layer_outputs.clear()
     (model.hidden_states if causal else model.encode)(ids, layout)
     num_prefix = int(has_begin_token or loaded.config.begin_token)
     sizes = (lengths + (num_prefix and not has_begin_token)).tolist()
     return [
         rows[num_prefix : num_prefix + len(text_ids)]
-        for rows, text_ids in zip(torch.split(captured[-1], sizes), texts, strict=True)
+        for rows, text_ids in zip(torch.split(layer_outputs[-1], sizes), texts, strict=True)
     ]
 
 

@@ -10,7 +10,7 @@ from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MASK_TOKEN = "[MASK]"
-MASK_STAND_IN_LETTERS = "ꙮꔀ𒐫𐎀"  # one that the text has not stands for a mask while the text is cut into pieces
+MASK_STAND_IN_LETTERS = "ꙮꔀ𒐫𐎀"  # replaces a mask while the text is cut into pieces; the text does not have it
 MAX_CHARACTERS_SHOWN = 40
 
 

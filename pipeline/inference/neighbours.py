@@ -63,7 +63,7 @@ class WordVectors:
         return cls(rows, vectors)
 
     def __getitem__(self, word: str) -> Matrix:
-        """The vector of a word. Raises RecipeError, which names words like it, where it has none."""
+        """The vector of a word. Raises RecipeError, which names words like it, if it has none."""
         if word not in self.rows:
             raise RecipeError(self.unknown_word_message(word))
         vector: Matrix = self.vectors[self.rows[word]]
@@ -133,15 +133,18 @@ def read_word_classes(file: Path, words: WordVectors) -> dict[str, str]:
 
 
 def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
-    """The words that the tokenizer numbered first, without a class: the most frequent ones of kind `word`, and about so
-    of those that cut words, whose alphabet comes first.
+    """The words with the lowest ids that have no class: the most frequent ones for kind `word`, and roughly so for
+    pieces, after the alphabet.
 
     Pieces without a letter are no words, and single letters of alphabets that have capitals come last.
     """
     alphabetic_words = [word for word in words.rows if any(map(str.isalpha, word))]
     is_single_letter = [len(word) == 1 and word.lower() != word.upper() for word in alphabetic_words]
-    ordered = [*compress(alphabetic_words, map(not_, is_single_letter)), *compress(alphabetic_words, is_single_letter)]
-    classes = dict.fromkeys(ordered[:MAX_WORDS_IN_PLOT], "")
+    ordered_words = [
+        *compress(alphabetic_words, map(not_, is_single_letter)),
+        *compress(alphabetic_words, is_single_letter),
+    ]
+    classes = dict.fromkeys(ordered_words[:MAX_WORDS_IN_PLOT], "")
     if len(classes) < 2:
         raise RecipeError(f"a picture needs two words or more, and the model has {len(classes)}")
     return classes

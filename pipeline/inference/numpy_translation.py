@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 MAX_NUMPY_LINES = 8
-"""Lines that are translated sooner one by one than torch is loaded,"""
+"""The most lines that are translated one by one faster than torch is loaded."""
 MAX_SOURCE_CHARS = 1 << 12
-"""where together they have at most so many: of each hypothesis all is copied at every step."""
+"""The most characters of these lines together, since each step copies all of every hypothesis."""
 SentenceSearch = Callable[[Transformer, Sequence[int], DecodingConfig, Ints | None], list[Hypothesis]]
 """(network, source ids with their end token, settings, the pieces that may come or None) -> hypotheses, best first."""
 

@@ -133,7 +133,7 @@ class SourceProblems:
 
 
 def warn_of_unknown_sources(tokenizer: Tokenizer, lines: Sequence[str], reporter: Reporter) -> None:
-    """Warn of sources that the vocabulary lacks, where they are read but not translated.
+    """Warn of sources that the vocabulary lacks, if they are read but not translated.
 
     Args:
         tokenizer: of the sources.

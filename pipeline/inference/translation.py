@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
-# torch is imported where it is needed: a stage that is fresh says so without it
+# torch is imported only if needed: an up-to-date stage does not need it
 
 CHUNK_LINES = 8192
 
@@ -47,7 +47,7 @@ def translate_lines(
 ) -> Iterator[list[Translation]]:
     """Translate lines, in their order, or label them with a model that labels.
 
-    Reads `chunk_lines` lines, fewer where they are very long, then gives their translations. A line without pieces is
+    Reads `chunk_lines` lines, fewer if they are very long, then gives their translations. A line without pieces is
     translated by an empty line, not by the model. A source longer than the model reads is cut, which is reported at the
     end, together with those of `earlier_problems`; sources of unknown pieces are reported too. A model that labels
     gives the likeliest labels of each line, or one of each of its words.
@@ -264,7 +264,7 @@ class _TranslationSearch:
         yield from translations
 
     def check_no_unused_constraints(self) -> None:
-        """Raise DataError where there are prefixes or forced words of more sources than there were."""
+        """Raise DataError if there are prefixes or forced words of more sources than there were."""
         check_no_unused_lines(self.starts, self.words)
 
 

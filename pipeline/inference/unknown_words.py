@@ -15,7 +15,7 @@ CHUNK_PAIRS = 512
 
 
 class UnknownWordReplacer:
-    """Writes translations in which the source's words stand for unknown ones.
+    """Replaces unknown words in translations by words of the source.
 
     The attention that aligns is that of the head trained to align, or the mean of the heads of the last layer.
 

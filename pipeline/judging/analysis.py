@@ -58,7 +58,7 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], excluded_judg
             raise RecipeError(f"--without {name}: no such judge; answers are from {', '.join(names)}")
     counted_answers = [answer for answer in answers if answer.judge not in excluded_judges]
     if not any(answer.item.is_counted for answer in counted_answers):
-        raise RecipeError("no answer is left that says something of the systems: give more files, or fewer --without")
+        raise RecipeError("no answer on the systems is left: give more files, or fewer --without")
     values = _comparison_judgments(campaign, answers)
     judges = judge_verdicts(judge_stats(campaign, answers), values)
     scales = [

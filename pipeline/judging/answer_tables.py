@@ -57,7 +57,7 @@ def list_judgments(answers: Sequence[Answer], value: RatingValue) -> list[Judgme
 
 
 def list_preferences(answers: Sequence[Answer], systems: Sequence[str]) -> list[Preference]:
-    """One row for every two systems of an item of which one is among the best; in the order of `systems`."""
+    """List a row for every two systems of an item, one of them among the best, in the order of `systems`."""
     return [
         preference
         for answer in answers

@@ -36,7 +36,7 @@ class Rating:
 
 @dataclass(frozen=True)
 class Answer:
-    """One judge's answer to one item.
+    """The answer of a judge to an item.
 
     ratings: by label, of likert and esa. best: the labels preferred, of pairwise and best; several where they tie,
     and with each text all that are the same. seconds: how long it took, None if not known. shown: False if the
@@ -71,7 +71,7 @@ def _is_low_rating(rating: Rating) -> bool:
 
 
 def parse_answer(campaign: Campaign, judge: Judge, item_id: object, content: object, seconds: object = None) -> Answer:
-    """One answer in the form of the page's file. Raises ValueError, naming the item and the value, where it is wrong.
+    """One answer in the form of the page's file. Raises ValueError, naming the item and the value, if it is wrong.
 
     content: likert {"A": {"adequacy": 4, "fluency": 5}}; esa {"A": {"score": 70, "spans": [{"start", "end",
     "severity"}]}}; pairwise {"preferred": "A"}, or "tie"; best {"best": ["A", "C"]}.
@@ -96,10 +96,10 @@ def make_tie_answers(campaign: Campaign, judge: Judge) -> list[Answer]:
 
 def missing_items(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[str]]:
     """The items that each judge who answered anything has left out, in the order shown; only judges with any."""
-    answered = {(answer.judge, answer.item.id) for answer in answers}
+    answered_pairs = {(answer.judge, answer.item.id) for answer in answers}
     names = {answer.judge for answer in answers}
     missing = {
-        judge.name: [item for item in judge.items if (judge.name, item) not in answered]
+        judge.name: [item for item in judge.items if (judge.name, item) not in answered_pairs]
         for judge in campaign.judges
         if judge.name in names
     }
@@ -128,7 +128,7 @@ def _parse_rating(campaign: Campaign, content: object, label: str, text: str) ->
     check_names(fields, scales, f"{label}: scale")
     is_whole = campaign.kind == "likert"
     scores = {
-        name: _check_number(fields[name], f"{label}: {name}", *ends, whole=is_whole) for name, ends in scales.items()
+        name: _check_number(fields[name], f"{label}: {name}", *ends, is_whole=is_whole) for name, ends in scales.items()
     }
     if not isinstance(spans, list):
         raise ValueError(f"{label}: spans: {quote_value(spans)} is no list")
@@ -140,8 +140,8 @@ def _parse_rating(campaign: Campaign, content: object, label: str, text: str) ->
 def _parse_span(content: object, label: str, length: int) -> ErrorSpan:
     fields = _check_json_object(content, f"{label}: span")
     check_names(fields, ("start", "end", "severity"), f"{label}: key of a span")
-    start = int(_check_number(fields["start"], f"{label}: start", 0, length, whole=True))
-    end = int(_check_number(fields["end"], f"{label}: end", 0, length, whole=True))
+    start = int(_check_number(fields["start"], f"{label}: start", 0, length, is_whole=True))
+    end = int(_check_number(fields["end"], f"{label}: end", 0, length, is_whole=True))
     if not (start < end or start == end == length):
         raise ValueError(f"{label}: a span ends at {end}, which is not after its start {start}")
     severity = next((each for each in SEVERITIES if each == fields["severity"]), None)
@@ -177,7 +177,7 @@ def quote_value(value: object) -> str:
 
 
 def check_names(values: Mapping[str, object], expected: Mapping[str, object] | Sequence[str], description: str) -> None:
-    """Raise ValueError where `given` lacks one of the names, or has another."""
+    """Raise ValueError if the names of `given` are not exactly the expected ones."""
     for name in expected:
         if name not in values:
             raise ValueError(f"{description} {name} is missing")
@@ -186,10 +186,10 @@ def check_names(values: Mapping[str, object], expected: Mapping[str, object] | S
             raise ValueError(f"{description} {quote_value(name)} is not one of {', '.join(expected)}")
 
 
-def _check_number(value: object, description: str, low: float, high: float, *, whole: bool = False) -> float:
+def _check_number(value: object, description: str, low: float, high: float, *, is_whole: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         text = f"{value:g}" if isinstance(value, float) else quote_value(value)  # 6, as it was written, not 6.0
         raise ValueError(f"{description}: {text} is no number from {low:,} to {high:,}")
-    if whole and value != int(value):
+    if is_whole and value != int(value):
         raise ValueError(f"{description}: {quote_value(value)} is no whole number")
     return float(value)

@@ -132,7 +132,7 @@ class Campaign(_CampaignModel):
         return {judge.name: judge for judge in self.judges}
 
     def find_judge(self, name: object) -> Judge | None:
-        """The judge of this name; None if there is none, or it is no name."""
+        """Find the judge with this name; None if there is none, or if it is not a text."""
         return self.judges_by_name.get(name) if isinstance(name, str) else None
 
     def check_fingerprint(self, answers_fingerprint: object) -> None:

@@ -79,8 +79,19 @@ class ChoiceFindings:
 
 @dataclass(frozen=True)
 class Findings:
-    """All of it. answers: those that count; judges: every judge who answered, also those left out; errors: of ESA, how
-    many of each severity a text has on average, by system; correlations: by scale, or "preference"."""
+    """All findings of a campaign.
+
+    Args:
+        campaign: the campaign.
+        answers: the answers that count.
+        without: the judges who are left out.
+        judges: every judge who answered, those left out too.
+        scales: the findings of each scale.
+        errors: in ESA, the mean number of errors of each severity per text, by system.
+        choices: the findings of preferences.
+        notes: remarks on the findings.
+        correlations: by scale, or "preference".
+    """
 
     campaign: Campaign
     answers: Sequence[Answer]

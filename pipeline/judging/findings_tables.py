@@ -201,7 +201,7 @@ def _missing_intervals_table(findings: Findings) -> FindingsTable:
 
 
 def _missing_statistics(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
-    """Each interval of the tables: its scale, figure and of what it is, and why it is not given, or None."""
+    """List the intervals of the tables: scale, figure, subject, and the reason if it is missing, or None."""
     parts: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(scale.name, scale) for scale in findings.scales]
     for scale in findings.scales:
         for rating in scale.systems:
@@ -235,5 +235,5 @@ def _format_interval(low: float | None, high: float | None) -> str:
     return EMPTY_CELL if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
-def _format_share(passed: Sequence[bool]) -> str:
-    return f"{passed.count(True)} of {len(passed)}" if passed else EMPTY_CELL
+def _format_share(has_passed: Sequence[bool]) -> str:
+    return f"{has_passed.count(True)} of {len(has_passed)}" if has_passed else EMPTY_CELL

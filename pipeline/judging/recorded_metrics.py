@@ -29,12 +29,14 @@ def read_recorded_metrics(
         RecipeError: a run is no judged system, or the same one as another.
         DataError: a run says something else than was judged, or its evaluation noted nothing of its segments.
     """
-    judged = list(dict.fromkeys(system for _, system in texts))
+    systems_judged = list(dict.fromkeys(system for _, system in texts))
     metrics_by_system: dict[str, RecordedMetrics] = {}
     for run in dict.fromkeys(runs):
-        name = str(run) if str(run) in judged else run_name(run)
-        if name not in judged:
-            raise RecipeError(f"--run {run}: nothing of a system {name} was judged; judged were {', '.join(judged)}")
+        name = str(run) if str(run) in systems_judged else run_name(run)
+        if name not in systems_judged:
+            raise RecipeError(
+                f"--run {run}: nothing of a system {name} was judged; judged were {', '.join(systems_judged)}"
+            )
         if name in metrics_by_system:
             raise RecipeError(f"--run {run}: another run is given of the system {name}; remove one of them")
         metrics_by_system[name] = _read_run_metrics(run, name, texts)
@@ -59,9 +61,9 @@ def read_recorded_metrics(
 
 def _read_run_metrics(run: Path, name: str, texts: Mapping[JudgedUnit, str]) -> RecordedMetrics:
     folder = run.parent if run.name == "model" else run
-    judged = {unit: text for unit, text in texts.items() if unit[1] == name}
+    text_by_unit = {unit: text for unit, text in texts.items() if unit[1] == name}
     trained, system = read_run(run, name), read_system(folder, name)
-    numbers = {unit: _segment_scores(folder, system, unit[0], text) for unit, text in judged.items()}
+    numbers = {unit: _segment_scores(folder, system, unit[0], text) for unit, text in text_by_unit.items()}
     signatures = {key.removeprefix("test."): figure.signature for key, figure in trained.figures.items()}
     return {
         metric: (signature, {unit: each[metric] for unit, each in numbers.items()})
@@ -77,5 +79,5 @@ def _segment_scores(run: Path, system: System, segment: str, text: str) -> Mappi
     if segments is None or row >= len(values):
         raise DataError(f"its evaluation noted no segments of the test set {test}: score it again", file=run)
     if segments.hypotheses[row] != text:
-        raise DataError(f"says something else of line {line} of {test} than was judged", file=run)
+        raise DataError(f"differs from the judged text in line {line} of {test}", file=run)
     return values[row].external

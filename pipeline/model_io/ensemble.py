@@ -99,36 +99,36 @@ def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dt
     return replace(members[0], model=ensemble, config=config)
 
 
-def _check_same_task(one: LoadedModel, other: LoadedModel) -> None:
-    task = other.config.task
+def _check_same_task(first: LoadedModel, second: LoadedModel) -> None:
+    task = second.config.task
     if not TASK_SPECS[task].writes:
-        raise DataError(f"was trained for {task}, but an ensemble needs models that generate text", file=other.folder)
-    if task != one.config.task:
+        raise DataError(f"was trained for {task}, but an ensemble needs models that generate text", file=second.folder)
+    if task != first.config.task:
         raise DataError(
-            f"no ensemble with {one.folder}: it was trained for {task}, not {one.config.task}", file=other.folder
+            f"no ensemble with {first.folder}: it was trained for {task}, not {first.config.task}", file=second.folder
         )
-    if (other.config.block is None) != (one.config.block is None):
+    if (second.config.block is None) != (first.config.block is None):
         problem = "one of them was trained on running text, and the other on lines"
-        raise DataError(f"no ensemble with {one.folder}: {problem}", file=other.folder)
+        raise DataError(f"no ensemble with {first.folder}: {problem}", file=second.folder)
 
 
-def _check_same_vocabulary(one: Manifest, other: Manifest) -> None:
-    if IMAGES_FILE in one.files or IMAGES_FILE in other.files:
+def _check_same_vocabulary(first: Manifest, second: Manifest) -> None:
+    if IMAGES_FILE in first.files or IMAGES_FILE in second.files:
         first_digest, second_digest = (
-            manifest.files[IMAGES_FILE].sha256 if IMAGES_FILE in manifest.files else "" for manifest in (one, other)
+            manifest.files[IMAGES_FILE].sha256 if IMAGES_FILE in manifest.files else "" for manifest in (first, second)
         )
         if first_digest != second_digest:
             raise DataError(
-                f"no ensemble with {one.path}: it reads images in another way: take models of one dataset",
-                file=other.path,
+                f"no ensemble with {first.path}: it reads images in another way: take models of one dataset",
+                file=second.path,
             )
     for side in (SOURCE, TARGET):
         first_digest, second_digest = (
-            manifest.files[SHARED if SHARED in manifest.files else side].sha256 for manifest in (one, other)
+            manifest.files[SHARED if SHARED in manifest.files else side].sha256 for manifest in (first, second)
         )
         if first_digest != second_digest:
             name = side.removesuffix(".json")
             problem = (
-                f"no ensemble with {one.path}: its {name} tokenizer is different, so their pieces are not the same"
+                f"no ensemble with {first.path}: its {name} tokenizer is different, so their pieces are not the same"
             )
-            raise DataError(problem, file=other.path)
+            raise DataError(problem, file=second.path)

@@ -214,9 +214,9 @@ def _fill_embedding(stack_spec: Any, embedding_spec: Any, embedding: Embedding, 
     embedding_spec.weight = _to_numpy(table.weight)
     stack_spec.scale_embeddings = config.scale_embedding
     # The table as the model has it: the engine's own sinusoids stand in another order.
-    nothing = table.weight.new_zeros(config.max_length, table.embedding_dim)
+    zero_embeddings = table.weight.new_zeros(config.max_length, table.embedding_dim)
     stack_spec.position_encodings.encodings = _to_numpy(
-        embedding.positions(nothing, torch.arange(config.max_length, device=nothing.device))
+        embedding.positions(zero_embeddings, torch.arange(config.max_length, device=zero_embeddings.device))
     )
     if config.embedding_norm:
         _fill_norm_spec(stack_spec.layernorm_embedding, embedding.norm)

@@ -38,7 +38,7 @@ def tokenizer_for_languages(
     if source_language is not None and not tokenizer.has_source_language:
         raise DataError("takes no source language: remove --from", file=folder)
     if not codes and to is not None:
-        raise DataError(f"was not trained with languages, so it cannot be asked for {to}: remove --to", file=folder)
+        raise DataError(f"was not trained with languages, so it cannot translate into {to}: remove --to", file=folder)
     if to is None and source_language is None and not needs_languages(tokenizer, languages):
         return tokenizer  # of the latter it has no more than the pieces
     missing_option = "--to" if to is None else "--from"

@@ -71,7 +71,7 @@ class LoadedModel:
             raise DataError(f"reads images, not text: {remedy}", file=self.folder)
 
     def check_has_one_direction(self) -> None:
-        """Raise DataError where the model has to be told the languages of a text, which nothing here can tell it."""
+        """Raise DataError if the model needs the languages of a text, which this caller cannot give."""
         if needs_languages(self.source_tokenizer, self.config.languages):
             problem = "translates between several languages, and has to be told which"
             raise DataError(f"{problem}: give a model of one direction", file=self.folder)

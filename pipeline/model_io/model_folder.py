@@ -45,5 +45,5 @@ def read_guided_alignment(manifest: "Manifest") -> "GuidedAlignmentConfig | None
     training = manifest.config.get("training")
     settings = training.get("guided_alignment") if isinstance(training, dict) else None
     if isinstance(settings, dict):
-        settings = {"links": "links", **settings}  # the file, of whatever name, is an input of the training
+        settings = {"links": "links", **settings}  # the file is an input of the training under any name
     return None if settings is None else GuidedAlignmentConfig.model_validate(settings)

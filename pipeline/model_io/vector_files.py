@@ -107,8 +107,8 @@ def _read_binary(file: Path, width: int, words: Collection[str]) -> dict[str, Ma
                 f"has more than the {format_count(num_promised, 'vector')} of its first line", file=file, line=1
             )
         if number != num_promised or buffer[position:].strip():
-            promised = format_count(num_promised, "vector")
-            problem = f"should have {promised} by its first line, but has {number}: is it complete?"
+            header_count = format_count(num_promised, "vector")
+            problem = f"should have {header_count} by its first line, but has {number}: is it complete?"
             raise DataError(problem, file=file, line=1)
     return vectors
 
@@ -133,8 +133,8 @@ def _read_text(file: Path, width: int, words: Collection[str]) -> dict[str, Matr
         if word in words and word not in vectors:
             vectors[word] = _parse_vector(numbers, file, number)
     if num_promised is not None and num_promised != num_vectors:
-        promise = format_count(num_promised, "vector")
-        problem = f"should have {promise} by its first line, but has {num_vectors}: is it complete?"
+        header_count = format_count(num_promised, "vector")
+        problem = f"should have {header_count} by its first line, but has {num_vectors}: is it complete?"
         raise DataError(problem, file=file, line=1)
     return vectors
 

@@ -53,7 +53,7 @@ class CorpusSize:
         batches_per_update: of all processes, on average over the training.
         epochs: of the whole training, the last one perhaps in part.
         batch_tokens: padded tokens of a batch on its larger side, at most.
-        dataset_bytes: of the files of the dataset; None where there is none.
+        dataset_bytes: of the files of the dataset; None if there is none.
         is_exact: whether all of it was counted, not assumed.
     """
 
@@ -96,17 +96,17 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     image_tokens = num_source_image_tokens(image_shape(data.preparation), recipe.model.vision, recipe.training)
     task = make_task(TaskContext(recipe.training, recipe.model, source, target, batch_tokens, image_tokens))
     epochs = task.epochs(data.train, batch_tokens, recipe.seed)
-    course = _count_updates(recipe.training, epochs.num_batches, num_processes)
+    updates = _count_updates(recipe.training, epochs.num_batches, num_processes)
     if recipe.model.block is not None:  # windows of a running text are filled, but for a few tokens at its ends
         windows, block = sum(map(len, epochs(0))), recipe.model.block
         tokens = windows * block
         corpus = CorpusSize(
-            windows, tokens, tokens, tokens, block, block, 0.0, *course, batch_tokens, size, is_exact=True
+            windows, tokens, tokens, tokens, block, block, 0.0, *updates, batch_tokens, size, is_exact=True
         )
         return corpus, source.vocab_size, target.vocab_size
     num_rows, sums, padded_tokens, squared_lengths = 0, np.zeros(3), np.zeros(2), np.zeros(2)
     columns, predictions = task.lengths(data.train), task.expected_predictions(data.train)
-    is_flat = recipe.training.layout == "flat"  # whose tokens are computed with those of their row alone
+    is_flat = recipe.training.layout == "flat"  # each row is computed without padding
     for batch in epochs(0):
         lengths = np.stack([column[batch] for column in columns])
         longest = lengths.max(axis=1)
@@ -117,7 +117,7 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
         )
         sums += [*lengths.sum(axis=1), predictions[batch].sum()]
     sources, targets, num_predictions = int(sums[0]), int(sums[1]), float(sums[2])
-    positions = 2 * num_flat_rows(batch_tokens) * course[2] if is_flat else padded_tokens.sum()
+    positions = 2 * num_flat_rows(batch_tokens) * updates[2] if is_flat else padded_tokens.sum()
     padding = 1 - (sources + targets) / positions if positions else 0.0
     source_length, target_length = (squared_lengths / np.maximum(sums[:2], 1)).tolist()
     corpus = CorpusSize(
@@ -128,7 +128,7 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
         source_length,
         target_length,
         padding,
-        *course,
+        *updates,
         batch_tokens,
         size,
         is_exact=True,
@@ -152,8 +152,8 @@ def _count_updates(
 def batches_and_epochs(
     config: TrainingConfig, num_batches: NumBatches, updates: int, num_processes: int
 ) -> tuple[int, float]:
-    """Return the batches of the first updates of a training, and the epochs: an update takes fewer than `accumulate`
-    where an epoch ends, more where `batch_growth` says so.
+    """Return the batches of the first updates of a training, and the epochs. An update has fewer than `accumulate`
+    batches at the end of an epoch, and more with `batch_growth`.
 
     Args:
         config: the [training] part of a recipe.
@@ -198,7 +198,7 @@ def assume_lengths(recipe: Recipe, tokens: float) -> tuple[float, float, float]:
 
 
 def stale_data_reason(recipe: Recipe) -> str | None:
-    """Return which artifact that a dataset is made of, or the dataset itself, `tfm run` would make anew, and why; None
+    """Return which artifact that a dataset is made of, or the dataset itself, `tfm run` would make again, and why; None
     where the dataset is up to date, or where its corpora are not here to be compared.
     """
     paths = get_run_paths(recipe)
@@ -219,7 +219,7 @@ def translates_in_validation(recipe: Recipe) -> bool:
 
 
 def mean_reference_length(recipe: Recipe) -> int | None:
-    """Return the tokens of a reference of the validation data, on average and with its end; None where validations of
+    """Return the tokens of a reference of the validation data, on average and with its end; None if validations of
     the run do not translate.
     """
     if not translates_in_validation(recipe):
@@ -244,13 +244,13 @@ def assume_corpus_and_vocabularies(
     sources, targets = map(round, sides)
     batch_tokens = batch_tokens_of_training(recipe, recipe.data.batch_tokens)
     batches = math.ceil(max(sources, targets) / (batch_tokens * (1 - ASSUMED_PADDING_SHARE)))
-    course = _count_updates(recipe.training, lambda _: batches, num_processes)
+    updates = _count_updates(recipe.training, lambda _: batches, num_processes)
     padding = ASSUMED_PADDING_SHARE
     means = [ASSUMED_TOKEN_WEIGHTED_LENGTH * each / pairs for each in sides]
-    if recipe.data.images is not None:  # all of which are as large
+    if recipe.data.images is not None:  # all of the same size
         means[0] = sides[0] / pairs
     corpus = CorpusSize(
-        pairs, sources, targets, predictions, means[0], means[1], padding, *course, batch_tokens, None, is_exact=False
+        pairs, sources, targets, predictions, means[0], means[1], padding, *updates, batch_tokens, None, is_exact=False
     )
     return corpus, recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size
 

@@ -51,7 +51,7 @@ def memory_by_use(
     num_devices: int = 1,
     image: ImageShape | None = None,
 ) -> dict[str, float]:
-    """Return the bytes on one device by what holds them.
+    """Return the bytes on one device by their use.
 
     Args:
         shapes: of the weights by name.
@@ -69,7 +69,7 @@ def memory_by_use(
     if image is not None:
         activations += _numbers_of_maps_kept(shapes, model, image) * _batch_share(sizes) * sizes.rows
     if TASK_SPECS[model.task].within_window and model.word_vectors.negatives is not None:
-        target_vocab = 0  # of which no logits are made
+        target_vocab = 0  # without logits
     return {
         "weights": FLOAT_BYTES * held_parameters,
         "gradients": FLOAT_BYTES * trained_parameters,

@@ -60,7 +60,7 @@ DEVICES = {
 def parse_devices(text: str) -> tuple[int, DeviceSpec]:
     """Return the number and the kind of devices of a text such as "8 x H100".
 
-    Raises RecipeError where it is no such text, or the device is not in the table.
+    Raises RecipeError if it is no such text, or the device is not in the table.
     """
     match = re.fullmatch(r"\s*(?:([0-9]{1,6})\s*[x×*]?\s+)?([A-Za-z0-9]+)\s*", text)
     number, name = (1, "") if match is None else (int(match[1] or 1), match[2].upper())

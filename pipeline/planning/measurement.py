@@ -113,8 +113,8 @@ def num_updates_to_measure(seconds: float, training_updates: int) -> int:
         seconds: of an update.
         training_updates: of the whole training.
     """
-    affordable = min(MEASURED_SECONDS / max(seconds, 1e-9), MAX_UPDATES, training_updates)
-    return max(FIRST_UPDATES, int(affordable) // 2 * 2)
+    max_updates = min(MEASURED_SECONDS / max(seconds, 1e-9), MAX_UPDATES, training_updates)
+    return max(FIRST_UPDATES, int(max_updates) // 2 * 2)
 
 
 def update_seconds(lines: Sequence[TimedLine]) -> float:

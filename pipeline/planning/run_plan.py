@@ -1,4 +1,4 @@
-"""Prediction of what a run takes: sizes of data and model, memory, operations, time, disk, energy, money."""
+"""Prediction of the costs of a run: sizes of data and model, memory, operations, time, disk, energy, money."""
 
 import math
 from collections.abc import Mapping
@@ -58,10 +58,10 @@ class RunPlan:
         seconds: by stage.
         disk: bytes, by what is kept.
         assumptions: what is not measured or counted, in words.
-        remedies: keys that would make it fit; empty where it does.
-        stale_data: which artifact of the data `tfm run` would make anew, and why; None where all are up to date.
-        energy_kwh: of the devices; None where their power is not known.
-        cost: in the currency of the price; None where none was given.
+        remedies: keys that would make it fit; empty if it does.
+        stale_data: which artifact of the data `tfm run` would make again, and why; None if all are up to date.
+        energy_kwh: of the devices; None if their power is not known.
+        cost: in the currency of the price; None if none was given.
     """
 
     name: str
@@ -114,7 +114,7 @@ def make_plan(
     corpus: CorpusSize,
     vocabularies: tuple[int, int],
     devices: tuple[int, DeviceSpec] | None,
-    measured: ShortTrainingMeasurement | None,
+    measurement: ShortTrainingMeasurement | None,
     *,
     price: float | None,
     stale_data: str | None = None,
@@ -126,7 +126,7 @@ def make_plan(
         corpus: its training data.
         vocabularies: the number of pieces of source and target.
         devices: their number and kind; None for this machine.
-        measured: what was measured on this machine; None for another one.
+        measurement: of a short training on this machine; None for another machine.
         price: of a device and hour; None for none.
         stale_data: as `RunPlan` has it.
 
@@ -147,18 +147,21 @@ def make_plan(
         shapes, model, config, sizes, vocabularies[1], low_precision=low_precision, num_devices=number, image=image
     )
     assumptions = _assumptions_about_data(recipe, corpus)
-    if measured is not None:
+    if measurement is not None:
         if _takes_steps_without_gradient(recipe, corpus):
             memory |= {"gradients": 0.0, "activations": 0.0}
-        memory = measured.split_peak_memory(memory)
-        batches, _ = batches_and_epochs(config, lambda _: corpus.batches_per_epoch, measured.updates, number)
-        updates = corpus.updates * corpus.batches_per_update * measured.updates / batches
-        limit, seconds = measured.memory_limit, measured.training_seconds(updates, num_validations(recipe, corpus))
+        memory = measurement.split_peak_memory(memory)
+        batches, _ = batches_and_epochs(config, lambda _: corpus.batches_per_epoch, measurement.updates, number)
+        updates = corpus.updates * corpus.batches_per_update * measurement.updates / batches
+        limit, seconds = (
+            measurement.memory_limit,
+            measurement.training_seconds(updates, num_validations(recipe, corpus)),
+        )
         translations_note = (
             ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
         )
-        basis = f"training from {measured.updates} measured updates and a validation{translations_note}"
-        assumptions.append(f"{basis}; {measured.uncounted_costs_note}")
+        basis = f"training from {measurement.updates} measured updates and a validation{translations_note}"
+        assumptions.append(f"{basis}; {measurement.uncounted_costs_note}")
     else:
         assert devices is not None
         device = devices[1]
@@ -267,7 +270,7 @@ def _disk_bytes(recipe: Recipe, corpus: CorpusSize, shapes: Mapping[str, tuple[i
 def _memory_saving_keys(
     recipe: Recipe, corpus: CorpusSize, memory: Mapping[str, float], limit: float, num_devices: int
 ) -> tuple[str, ...]:
-    """Keys that would make a run fit into the memory of a device; empty where it does."""
+    """Keys that would make a run fit into the memory of a device; empty if it does."""
     excess = sum(memory.values()) - limit
     if excess <= 0:
         return ()

@@ -39,7 +39,7 @@ def _run_clean(job: StageJob) -> None:
     from tfm.pipeline.stages.clean import clean
 
     recipe = job.recipe
-    assert recipe.clean is not None  # so says `stages_of_recipe`
+    assert recipe.clean is not None  # ensured by `stages_of_recipe`
     clean(
         recipe.clean,
         recipe.data,
@@ -132,7 +132,7 @@ def _run_synthesize(job: StageJob) -> None:
     from tfm.pipeline.stages.synthesize import synthesize
 
     recipe = job.recipe
-    assert recipe.synthesis is not None  # so says `stages_of_recipe`
+    assert recipe.synthesis is not None  # ensured by `stages_of_recipe`
     synthesize(
         recipe.synthesis,
         job.run.model,

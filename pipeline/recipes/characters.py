@@ -8,7 +8,7 @@ from tfm.tokenizer.config import TokenizerConfig
 
 
 def check_character_settings(model: ModelConfig, tokenizer: TokenizerConfig, training: TrainingConfig) -> None:
-    """Raise ValueError where the source of a recipe is characters by one of its settings alone.
+    """Raise ValueError if the source of a recipe is characters by one of its settings alone.
 
     A tokenizer brought by `tokenizer.file` or `source_from` is checked when training begins.
 

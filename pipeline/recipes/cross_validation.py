@@ -64,7 +64,7 @@ class CrossValidation:
         return math.fsum(fold.figures[figure] for fold in self.folds) / len(self.folds)
 
     def deviation(self, figure: str) -> float:
-        """Over folds, with n - 1; not a number where one is infinite.
+        """The standard deviation over folds, with n - 1; not a number if a value is infinite.
 
         It is no error of the mean: docs/tuning/cross-validation.md says why.
         """

@@ -75,7 +75,7 @@ def recipe_error(
 
 
 def _key_in_recipe(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
-    """A key as a recipe has it: the number of a list's item is left out where a table was said in its place."""
+    """A key as a recipe writes it: without the number of a list's item if a table was given instead of the list."""
     key: Key = ()
     for part in loc:
         next_parts = [

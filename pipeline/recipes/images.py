@@ -7,7 +7,7 @@ from tfm.pipeline.training_config import TrainingConfig
 
 
 def check_images(images: ImagesConfig | None, model: ModelConfig, training: TrainingConfig) -> None:
-    """Raise ValueError where the corpora are images and the model reads texts, or the other way round, or the model
+    """Raise ValueError if the corpora are images and the model reads texts, or the other way round, or the model
     cannot read images of their shape.
 
     Args:

@@ -26,7 +26,7 @@ def set_label_tokenizer(raw: dict[str, Any]) -> None:
 
 
 def check_label_tokenizer(task: str, tokenizer: TokenizerConfig) -> None:
-    """Raise ValueError where a recipe says that names are something else."""
+    """Raise ValueError if a recipe gives labels another tokenizer than one of names."""
     names = TASK_SPECS[task].labels
     if names is None or tokenizer.target_kind == names:
         return

@@ -72,14 +72,14 @@ def _last_key_or_index(node: Any, key: Key, setting: CommandLineSetting) -> Any:
         raise RecipeError(f"{setting.label}: {name} has no items here: give the whole list")
     if not part.isascii() or not part.isdigit() or int(part) >= len(node):
         has = "one item, 0" if len(node) == 1 else f"items 0 to {len(node) - 1}"
-        meant = not part.isdigit() and key == setting.key and isinstance(node[0], dict)
-        hint = f"; did you mean {name}.0.{part}?" if meant else ""
+        is_item_key = not part.isdigit() and key == setting.key and isinstance(node[0], dict)
+        hint = f"; did you mean {name}.0.{part}?" if is_item_key else ""
         raise RecipeError(f"{setting.label}: {name} has {has}, and {part!r} is not one of them{hint}")
     return int(part)
 
 
 def _parse_value(text: str) -> object:
-    """A TOML value where the text is one, else the text itself; dates are text."""
+    """The TOML value of a text, or the text itself if it is not one; dates are text."""
     try:
         document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

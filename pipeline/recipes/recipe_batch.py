@@ -1,5 +1,6 @@
-"""Several recipes, or seeds of one, one after another: all are read before the first starts; shared artifacts are made
-once."""
+"""Several recipes, or several seeds of one, in turn: all are read before the first starts; shared artifacts are made
+once.
+"""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +41,7 @@ def load_recipes(
         RecipeError: two recipes have one name, or a seed is set beside `seeds`.
     """
     if seeds and (seed_settings := [each for each in overrides if each.partition("=")[0].strip() == "seed"]):
-        raise RecipeError(f"--set {seed_settings[0]}: --seeds says the seed of each run; give one of the two")
+        raise RecipeError(f"--set {seed_settings[0]}: --seeds sets the seed of each run; use one of the two")
     recipes_by_name: dict[str, tuple[Path, Recipe]] = {}
     for file in files:
         recipe = load_recipe(file, overrides, flags)
@@ -62,7 +63,7 @@ def parse_seeds(text: str) -> list[int]:
         if not (word.isascii() and word.isdigit() and len(word) <= 10 and int(word) <= MAX_SEED):
             raise RecipeError(f"--seeds {text:.60}: {word!r:.20} is no whole number from 0 to {MAX_SEED}; write 1,2,3")
         if int(word) in seeds:
-            raise RecipeError(f"--seeds {text:.60}: {int(word)} is there twice, and both runs would be the same")
+            raise RecipeError(f"--seeds {text:.60}: {int(word)} occurs twice, and both runs would be the same")
         seeds.append(int(word))
     return seeds
 
@@ -94,7 +95,7 @@ def run_recipes(
         The errors, by the name of the recipe that had them.
 
     Raises:
-        Stopped: in any case where the user stops a run.
+        StoppedError: in any case where the user stops a run.
     """
     errors: dict[str, Exception] = {}
     previous_runs: list[RunPaths] = []
@@ -157,7 +158,7 @@ def run_recipes_on_cluster(
         The errors, by the name of the recipe that had them.
 
     Raises:
-        Stopped: where the user stops the runs.
+        StoppedError: where the user stops the runs.
     """
     shared_stages = [stage for stage in only if stage in chain.SHARED_STAGES]
     recipe_errors = run_recipes(
@@ -199,14 +200,14 @@ def run_recipes_on_cluster(
 
 
 def error_text(error: TfmError | OSError) -> str:
-    """The text of an error that is caught here and not where a command ends."""
+    """The text of an error that is caught here instead of at the end of the command."""
     if isinstance(error, OSError):
         return f"{error.filename2 or error.filename or 'a stream'}: {error.strerror or error}"
     return str(error)
 
 
 def plan_stage(recipe: Recipe, stage: str, paths: RunPaths) -> Plan | None:
-    """Return the plan of a stage whose result runs may share, where its inputs are there; else None.
+    """Return the plan of a stage with a result that runs can share; None if its inputs do not exist yet.
 
     Args:
         recipe: the recipe.

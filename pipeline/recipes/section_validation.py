@@ -135,7 +135,7 @@ def section_name(section: type[BaseModel]) -> str:
 
 
 def _rules_of_section(part: str) -> Sequence[UnusedKeysRule]:
-    """The rules that concern a part alone, among others perhaps."""
+    """The rules that concern this section, perhaps with others."""
     if part in OUTPUT_RULES:
         return OUTPUT_RULES[part]
     from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES
@@ -192,7 +192,7 @@ def _number_problem(name: str, value: int | float, field: FieldInfo | None) -> s
         return f"{name} must be a number below 2^63, and is {format_value(value)}"
     if field is not None and str in (field.annotation, *get_args(field.annotation)):
         return (
-            f"{name} = {value} is a number in TOML; a text stands in quotation marks: "
+            f"{name} = {value} is a number in TOML; a text needs quotation marks: "
             f'{name} = "{value}" in a recipe, --set \'{name}="{value}"\' on the command line'
         )
     return f"{name} must be a finite number"

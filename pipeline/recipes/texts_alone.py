@@ -46,7 +46,7 @@ def _tables_of_corpora(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def check_corpora_have_sources(task: str, data: DataConfig) -> None:
-    """Raise ValueError where the task reads sources, and corpora have none."""
+    """Raise ValueError if the task reads sources, and corpora have none."""
     if TASK_SPECS[task].reads != "source":
         return
     keys_without_source = [
@@ -63,7 +63,7 @@ def check_corpora_have_sources(task: str, data: DataConfig) -> None:
 
 
 def check_vocabularies_have_texts(data: DataConfig, tokenizer: TokenizerConfig) -> None:
-    """Raise ValueError where a side has a vocabulary of its own, and no training corpus has a text on it."""
+    """Raise ValueError if a side has a vocabulary of its own, and no training corpus has a text on it."""
     if tokenizer.shared or tokenizer.source_from is not None or tokenizer.file is not None or data.images is not None:
         return
     if (data.path is None or data.source is None) and not any(corpus.has_source for corpus in data.train):

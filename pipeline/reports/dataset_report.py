@@ -79,7 +79,7 @@ class CorpusCount:
     lengths: LengthPairCounts = field(default_factory=LengthPairCounts)  # of the first epoch
 
     def as_json(self) -> dict[str, Any]:
-        """Return the entry of dataset.json: rows, weight, factor where there is one and, if not used in all, epochs."""
+        """Return the entry of dataset.json: rows, weight, factor if there is one and, if not used in all, epochs."""
         entry = {"rows": self.rows, "weight": self.corpus.weight}
         entry |= {} if self.factor == 1 else {"factor": self.factor}
         return entry if self.corpus.epochs is None else {**entry, "epochs": list(self.corpus.epochs)}

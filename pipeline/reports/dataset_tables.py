@@ -67,10 +67,12 @@ def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
         totals = [split["rows"] for split in splits.values()]
         if any(map(any, counts)):
             shares = [
-                [f"{count / total:.1%}" if count else "" for count in of_split]
-                for of_split, total in zip(counts, totals, strict=True)
+                [f"{count / total:.1%}" if count else "" for count in split_values]
+                for split_values, total in zip(counts, totals, strict=True)
             ]
-            rows.append([length_bin(i), *(" | ".join(f"{share:>6}" for share in of_split) for of_split in shares)])
+            rows.append(
+                [length_bin(i), *(" | ".join(f"{share:>6}" for share in split_values) for split_values in shares)]
+            )
     return f"lengths in tokens, {' | '.join(sides)}", ["tokens", *splits], rows
 
 
@@ -82,10 +84,10 @@ def _dropped_table(split: Mapping[str, Any], unit: str) -> Table:
 
 def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
     rows: list[list[object]] = []
-    of_pairs = {"pairs": "whole pairs", "sources": "sources", "targets": "targets"}
-    columns = of_pairs if "source" in sides else {"pairs": "whole texts"}
+    pair_columns = {"pairs": "whole pairs", "sources": "sources", "targets": "targets"}
+    columns = pair_columns if "source" in sides else {"pairs": "whole texts"}
     if "images" in report["splits"]["train"]:
-        columns = of_pairs | {"sources": "images"}
+        columns = pair_columns | {"sources": "images"}
     for name, overlap in report["overlap"].items():
         total = report["splits"][name]["rows"]
         rows.append([name, *(f"{overlap[what]:,} ({overlap[what] / total:.1%})" for what in columns)])
@@ -112,6 +114,6 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
 
 
 def _format_character(entry: Mapping[str, Any]) -> str:
-    """A character and its code point; of one that does not print by itself the code point alone."""
+    """A character and its code point; only the code point if the character is not printable."""
     character, code_point = entry["character"], entry["code_point"]
     return f"{character} {code_point}" if character.isprintable() and not combining(character) else str(code_point)

@@ -1,4 +1,4 @@
-"""The scores of a model on every test set, where they lie beside it."""
+"""Finds the scores of a model on every test set beside its folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, r
 def find_model_scores(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:
     """Read each score and its signature, by test set and metric, from `scores/` beside the folder of a model.
 
-    Empty if there are none, or where they are of another model.
+    Empty if there are none, or if they are of another model.
     """
     folder = model.parent / "scores"
     if model.name != "model" or not folder.exists():

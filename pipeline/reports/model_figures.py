@@ -17,7 +17,7 @@ SPEED_FIELDS = ("device", "threads", "parallel", "world_size")
 
 
 def get_number(content: Mapping[str, Any], name: str) -> float | None:
-    """A figure of a manifest, where there is one; infinity is a text there."""
+    """A figure of a manifest, or None; infinity is stored as a text."""
     value = content.get(name)
     if isinstance(value, str):
         return math.inf if value == "inf" else None
@@ -27,7 +27,7 @@ def get_number(content: Mapping[str, Any], name: str) -> float | None:
 
 
 def get_table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The table of a manifest by this name; an empty one where there is none."""
+    """The table of a manifest with this name; an empty one if there is none."""
     table = content.get(name)
     return table if isinstance(table, Mapping) else {}
 

@@ -67,9 +67,8 @@ def publish_scores(
         with publish(plan, command=command) as draft:
             evaluations = evaluate(draft.folder)
             content = evaluations_as_json(evaluations)
-            test_uses = record_test_use(
-                evaluations, evaluated_model, reporter
-            )  # first: no kill hides a look whose scores are published
+            # First, so that a kill hides no use of the tests with published scores.
+            test_uses = record_test_use(evaluations, evaluated_model, reporter)
             _write_scores(draft, content, _report_page(plan, evaluations, metrics, test_uses))
             write_segments(draft.folder / SEGMENTS, map(segment_scores, evaluations))
         show_scores_and_samples(evaluations, reporter)

@@ -135,5 +135,5 @@ def _describe_artifact(path: Path, manifest: Manifest | str, manifests: dict[str
 def _describe_training(folder: Path) -> RunPart:
     names = (path.name.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*"))
     steps = sorted(int(name) for name in names if name.isdecimal())
-    aside = "set aside; remove it where it is not needed" if folder.name != "training" else "work in progress"
-    return RunPart(folder.name, "training", aside, count_bytes(folder), steps=steps, writer=current_writer(folder))
+    status = "set aside; remove it where it is not needed" if folder.name != "training" else "work in progress"
+    return RunPart(folder.name, "training", status, count_bytes(folder), steps=steps, writer=current_writer(folder))

@@ -84,7 +84,7 @@ class RunSummary:
 
 
 def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
-    """Read the model in the folder of a run, or in its own; scores and curve where they lie beside it and belong to it.
+    """Read the model in the folder of a run, or in its own folder, with the scores and curve that belong to it.
 
     Args:
         folder: of the run or the model.
@@ -144,7 +144,7 @@ def scores_folder_suffix(test: str | None) -> str:
 
 
 def _find_scores(run: Path, model: Manifest, suffix: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
-    """Scores of the model, and the translations they are of, where there are any."""
+    """Scores of the model, and the translations they are of, if there are any."""
     folder, translations_name = run / f"scores{suffix}", f"translations{suffix}"
     if not folder.exists():
         return None, None
@@ -183,7 +183,7 @@ def _test_scores(
 
 
 def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | None) -> dict[str, str]:
-    """The fingerprints of a test set's texts, by which it is told from others."""
+    """The fingerprints of a test set's texts, which distinguish it from others."""
     if translations is not None:
         kinds = {kind: translations.files.get(f"{test}.{kind}.txt") for kind in ("source", "reference")}
         number = 2
@@ -193,7 +193,7 @@ def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | Non
             kind: entry.sha256[:SHORT_FINGERPRINT_LENGTH] for kind, entry in kinds.items() if entry is not None
         }
         contents = get_table(translations.figures, test).get(IMAGE_CONTENTS_KEY)
-        if isinstance(contents, str):  # of images, whose sources are names
+        if isinstance(contents, str):  # images: their sources are names
             fingerprints = {
                 "images": contents[:SHORT_FINGERPRINT_LENGTH],
                 **{kind: each for kind, each in fingerprints.items() if kind != "source"},
@@ -231,17 +231,18 @@ def read_training_metrics(run: Path, model: Manifest, notes: list[str]) -> list[
 
 
 def _is_log_of_model(lines: Sequence[Mapping[str, object]], file: Path, model: Manifest) -> bool:
-    """Whether a metrics.jsonl is of the training that a model came from: the one that its manifest knows or, where it
-    is of before manifests knew that, one whose figures agree with the model's."""
+    """Whether a metrics.jsonl belongs to the training of a model: the one in its manifest or, if an old manifest has
+    none, one with figures that agree with the model's.
+    """
     if (digest := model.figures.get("metrics_sha256")) is not None:
         return sha256(file.read_bytes()).hexdigest() == str(digest)
     steps, losses = curve_points(lines, "valid", "loss")
     if not steps or steps[-1] != model.figures.get("updates"):
         return False
-    validated = dict(zip(steps, losses, strict=True))
-    published, loss = model.figures.get("steps"), get_number(get_table(model.figures, "validation"), "loss")
-    if isinstance(published, list) and len(published) == 1 and loss is not None:
-        return bool(validated.get(published[0]) == loss)
+    losses_by_step = dict(zip(steps, losses, strict=True))
+    num_steps, loss = model.figures.get("steps"), get_number(get_table(model.figures, "validation"), "loss")
+    if isinstance(num_steps, list) and len(num_steps) == 1 and loss is not None:
+        return bool(losses_by_step.get(num_steps[0]) == loss)
     return _training_seconds_match(lines, model)
 
 
@@ -249,24 +250,28 @@ def _training_seconds_match(lines: Sequence[Mapping[str, object]], model: Manife
     """Whether a training could have taken as long as the model's: its clock goes on to the end of the last validation,
     and nothing but updates comes in between."""
     steps, clock = curve_points(lines, "train", "seconds")
-    validated, durations = curve_points(lines, "valid", "seconds")
+    validation_steps, durations = curve_points(lines, "valid", "seconds")
     total = get_number(model.figures, "training_seconds")
     if not steps or total is None:
         return True
-    minimum = clock[-1] + sum(each for at, each in zip(validated, durations, strict=True) if at >= steps[-1])
-    return abs(total - minimum) < 0.01 if steps[-1] == validated[-1] else minimum < total + 0.01
+    minimum = clock[-1] + sum(each for at, each in zip(validation_steps, durations, strict=True) if at >= steps[-1])
+    return abs(total - minimum) < 0.01 if steps[-1] == validation_steps[-1] else minimum < total + 0.01
 
 
 def _steps_and_seconds(metrics: Sequence[Mapping[str, object]], model: Manifest) -> tuple[list[int], list[float]]:
     """Steps, and the seconds that updates had taken up to them: those of validations are counted out."""
     steps, seconds = curve_points(metrics, "train", "seconds")
-    validated, durations = curve_points(metrics, "valid", "seconds")
+    validation_steps, durations = curve_points(metrics, "valid", "seconds")
     updates, total = (get_number(model.figures, name) or 0.0 for name in ("updates", "training_seconds"))
     end = int(updates)
     if end > max(steps, default=0):  # the last updates are too few for a line; all is over after a last validation
-        steps, seconds, validated = [*steps, end], [*seconds, total], [min(at, end - 1) for at in validated]
+        steps, seconds, validation_steps = (
+            [*steps, end],
+            [*seconds, total],
+            [min(at, end - 1) for at in validation_steps],
+        )
     of_updates = [
-        until - sum(each for at, each in zip(validated, durations, strict=True) if at < step)
+        until - sum(each for at, each in zip(validation_steps, durations, strict=True) if at < step)
         for step, until in zip(steps, seconds, strict=True)
     ]
     return [0, *steps], [0.0, *of_updates]

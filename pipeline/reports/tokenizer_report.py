@@ -110,15 +110,15 @@ def show_statistics(
         text_description: the texts on which they were measured, in words.
         reporter: shows the tables.
     """
-    every = [measures[side].all for side in tokenizers]
+    overall_statistics = [measures[side].all for side in tokenizers]
     rows = (
         ("vocabulary size", *(f"{each.vocab_size:,}" for each in tokenizers.values())),
-        ("tokens a word", *(f"{each.tokens_a_word:.3f}" for each in every)),
-        ("unknown tokens", *(f"{each.unknown_rate:.3%}" for each in every)),
-        ("texts changed by encoding and decoding", *(f"{each.changed_rate:.3%}" for each in every)),
+        ("tokens a word", *(f"{each.tokens_a_word:.3f}" for each in overall_statistics)),
+        ("unknown tokens", *(f"{each.unknown_rate:.3%}" for each in overall_statistics)),
+        ("texts changed by encoding and decoding", *(f"{each.changed_rate:.3%}" for each in overall_statistics)),
     )
     reporter.table(f"tokenizer, measured on {text_description}", ["", *tokenizers], rows)
-    of_languages = [
+    language_rows = [
         (
             language,
             side,
@@ -129,9 +129,9 @@ def show_statistics(
         for side, measured in measures.items()
         for language, statistics in sorted(measured.languages.items())
     ]
-    if of_languages:
+    if language_rows:
         heads = ["language", "tokenizer", "words", "tokens a word", "unknown tokens"]
-        reporter.table("the same by language", heads, of_languages)
+        reporter.table("the same by language", heads, language_rows)
     pieces = [
         [piece.replace(" ", "␣") for piece in tokenizer.longest_pieces(NUM_LONGEST_PIECES)]
         for tokenizer in tokenizers.values()

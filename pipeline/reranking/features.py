@@ -111,7 +111,7 @@ class FeatureScorer:
 
 
 def _check_readable(translations: Sequence[Sequence[int]], limit: int, loaded: LoadedModel) -> None:
-    """Raise DataError where a translation has more ids than a model reads."""
+    """Raise DataError if a translation has more ids than a model reads."""
     if (longest := max(map(len, translations))) > limit:
         problem = f"reads {limit} tokens, and a translation has {longest}"
         raise DataError(f"{problem}: translate with a lower --max-length", file=loaded.folder)

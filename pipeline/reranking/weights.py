@@ -80,7 +80,7 @@ def read_weights(file: Path) -> FeatureWeights:
 
 
 def check_weights_fit_models(weights: FeatureWeights, fingerprints: dict[str, str], file: Path) -> None:
-    """Raise DataError where the weights are for models that are not given, or for others.
+    """Raise DataError if the weights are for models that are not given, or for others.
 
     Args:
         weights: the weights.

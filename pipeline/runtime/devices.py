@@ -14,7 +14,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def resolve_device(device: str) -> torch.device:
-    """`auto` is the GPU where there is one. Raises RecipeError if the asked one is not there."""
+    """Resolve `auto` to the GPU if there is one. Raises RecipeError if the requested device is missing."""
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return torch.device("cuda" if available["cuda"] else "cpu")

@@ -74,7 +74,7 @@ def local_shard(tensor: Tensor) -> Tensor:
 def full_tensor(tensor: Tensor) -> Tensor:
     """Return all of a tensor; every process calls it for the same tensors in the same order.
 
-    Raises Stopped if another process has ended.
+    Raises StoppedError if another process has ended.
     """
     if not _is_distributed(tensor):
         return tensor
@@ -145,7 +145,7 @@ def clip_factor(norm: Tensor, clip_norm: float) -> Tensor:
 
 @contextmanager
 def detect_lost_processes() -> Iterator[None]:
-    """Raise Stopped while the body runs where another process has ended, for which this one waits."""
+    """Raise StoppedError while the body runs where another process has ended, for which this one waits."""
     try:
         yield
     except RuntimeError as error:

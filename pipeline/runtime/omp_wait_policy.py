@@ -48,7 +48,7 @@ class PassiveWaiting:
 
 
 def _keep_extra_openmp_threads(threads: int, started: threading.Event, end: threading.Event) -> None:
-    """Keep so many threads, beside those that compute, that libgomp has one more of them than processors.
+    """Keep idle threads, so that with those that compute libgomp has one thread more than there are processors.
 
     libgomp frees them with the thread that made them.
     """

@@ -1,4 +1,4 @@
-"""Out-of-memory errors: told apart from other errors, and explained in one sentence."""
+"""Out-of-memory errors: how to recognise them, and a message of one sentence."""
 
 import errno
 import re

@@ -38,7 +38,7 @@ class TreeMemoryWatch(threading.Thread):
 def tree_memory(process_id: int) -> int:
     """Return the bytes of a process and its descendants, where pages that several share count once in all.
 
-    It is 0 where the system does not tell (/proc/N/smaps_rollup of Linux), or the process has ended.
+    It is 0 if the system does not tell (/proc/N/smaps_rollup of Linux), or the process has ended.
     """
     children_by_parent = defaultdict(list)
     for status in Path("/proc").glob("[0-9]*/stat"):

@@ -99,7 +99,7 @@ def available_threads(load_of_others: float, processors: int, cpu_quota: float) 
 
 
 def choose_num_threads(device: torch.device) -> int:
-    """Choose the number of threads to train with: `OMP_NUM_THREADS` where it is set, else measured, on the CPU."""
+    """Choose the number of threads to train with: `OMP_NUM_THREADS` if it is set, else measured, on the CPU."""
     num_threads = torch.get_num_threads()
     if "OMP_NUM_THREADS" in os.environ:
         return num_threads

@@ -1,4 +1,4 @@
-"""The processes that torchrun started for one command: the rank of this one, and how one works while others wait.
+"""The processes that torchrun started for one command: the rank of this one, and waiting for the work of another.
 
 All of them make the same calls in the same order; the number of a call identifies it.
 """
@@ -91,7 +91,7 @@ def _publish_outcome(store: Any, size: int, outcome: dict[str, Any]) -> None:
 
 
 def _wait_for_rank_zero(store: Any, work: Callable[[], None] | None) -> None:
-    """Do a part of the work, where there is one, and wait for the first to have done all of it."""
+    """Do a part of the work, if there is one, and wait until rank 0 has finished all of it."""
     try:
         if work is not None:
             work()

@@ -38,7 +38,7 @@ def fork_worker(work: WorkFunction, at_start: Callable[[], None] = lambda: None)
     parent_end, child_end = context.Pipe()
     process = context.Process(target=_serve_requests, args=(child_end, work, at_start))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads, none of which the child uses
         process.start()
     child_end.close()
     try:
@@ -110,8 +110,8 @@ def _serve_requests(connection: WorkerConnection, work: WorkFunction, at_start: 
 
 def _send_error(connection: WorkerConnection, error: Exception) -> None:
     try:
-        copy(error)  # is made anew as it will be where it arrives
+        copy(error)  # is made again as it will be where it arrives
         connection.send(error)
-    except Exception:  # it cannot be made anew, or not be sent: whatever its class raises then
+    except Exception:  # it cannot be rebuilt or sent, and its class may raise anything
         with suppress(Exception):  # the parent sees that the process has ended
             connection.send(RuntimeError(f"{type(error).__name__}: {error}"))

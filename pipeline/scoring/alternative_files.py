@@ -55,7 +55,7 @@ class _InvalidItemError(Exception):
 
 
 def read_alternatives(file: Path, kind: AlternativeKind) -> AlternativeSet:
-    """The items of a file of JSON lines. Raises DataError naming file, line and value where one is none."""
+    """The items of a file of JSON lines. Raises DataError, naming file, line and value, if one is not valid."""
     items = tuple(_read_items(file, kind))
     if not items:
         raise DataError("contains no line: there is nothing to score", file=file)

@@ -71,9 +71,11 @@ class InputWarnings:
 
 
 SCORING_RULES: Mapping[str, Callable[[ScoredItem], Sequence[float]]] = {
-    "sum": lambda of: of.log_probs,
-    "mean": lambda of: [log_prob / pieces for log_prob, pieces in zip(of.log_probs, of.pieces, strict=True)],
-    "difference": lambda of: [here - alone for here, alone in zip(of.log_probs, of.log_probs_alone or (), strict=True)],
+    "sum": lambda item: item.log_probs,
+    "mean": lambda item: [log_prob / pieces for log_prob, pieces in zip(item.log_probs, item.pieces, strict=True)],
+    "difference": lambda item: [
+        here - alone for here, alone in zip(item.log_probs, item.log_probs_alone or (), strict=True)
+    ],
 }
 
 
@@ -95,7 +97,7 @@ class PercentWithInterval:
 
 
 def tie_split_accuracy(values: Sequence[float], answer: int) -> float:
-    """1 where the answer has the greatest value, 1 / k where it shares it with k - 1 others, else 0."""
+    """1 if the answer alone has the greatest value, 1 / k if k values tie for it, else 0."""
     best = max(values)
     return 1 / sum(value == best for value in values) if values[answer] == best else 0.0
 

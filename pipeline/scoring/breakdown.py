@@ -113,16 +113,16 @@ def _source_lengths(texts: Sequence[str]) -> tuple[str, list[int]]:
 
 def _length_ranges(lengths: Sequence[int], num_bins: int) -> list[tuple[int, int]]:
     """Ranges of length that hold about len(lengths) / num_bins segments each, and together all of them."""
-    ordered = sorted(lengths)
+    sorted_lengths = sorted(lengths)
     ranges: list[tuple[int, int]] = []
     start = 0
-    while start < len(ordered):
-        share = max(1, (len(ordered) - start) // max(1, num_bins - len(ranges)))
-        longest = ordered[start + share - 1]
+    while start < len(sorted_lengths):
+        share = max(1, (len(sorted_lengths) - start) // max(1, num_bins - len(ranges)))
+        longest = sorted_lengths[start + share - 1]
         end = start + share
-        while end < len(ordered) and ordered[end] == longest:
+        while end < len(sorted_lengths) and sorted_lengths[end] == longest:
             end += 1
-        ranges.append((ordered[start], longest))
+        ranges.append((sorted_lengths[start], longest))
         start = end
     return ranges
 

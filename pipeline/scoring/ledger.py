@@ -34,7 +34,7 @@ _RUN_SUBFOLDERS = ("training", "dataset", "scores", "translations")
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One scoring of one test set.
+    """The record that a test set was scored once.
 
     Args:
         texts: `fingerprint` of its references.
@@ -224,7 +224,7 @@ def num_test_uses(entries: Sequence[LedgerEntry]) -> int:
 
 
 def describe_test_uses(entries: Sequence[LedgerEntry]) -> str:
-    """The number of looks at one test set, as in "14 times, by 9 models of this folder"; empty if there is none."""
+    """Describe the uses of a test set, as in "14 times, by 9 models of this folder"; empty if there are none."""
     times, models = num_test_uses(entries), len({look.model for look in entries})
     if not times:
         return ""

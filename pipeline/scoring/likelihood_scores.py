@@ -150,7 +150,7 @@ def _score_language_model(
         reporter=reporter,
     )
     texts = split.texts()[1]
-    # a line break is a word (<eos> of Penn Treebank) and a character, as the end token that stands for it is a token
+    # a line break is a word (<eos> of Penn Treebank) and a character, as the end token in its place is a token
     by_line = Likelihoods(tokens.log_probs_of_texts(lines), lines, np.array([num_words(text) + 1 for text in texts]))
     characters = CharacterCounts.count_texts(texts, loaded.target_tokenizer, newlines=True)
     nll, count, words = -math.fsum(by_line.log_probs), len(tokens.log_probs), int(by_line.words.sum())

@@ -163,7 +163,7 @@ def perplexity(
         raise DataError(
             f"no reference has a perplexity: empty are {num_empty}, longer than the model's {limit} pieces {num_long}"
         )
-    # an empty reference beside others is a missing one
+    # an empty reference among others is a missing one
     num_without = sum(not any(map(num_words, segment)) for segment in zip(*references, strict=True))
     _warn_of_skipped_references(num_without, num_long, limit, reporter)
     counts = LikelihoodCounts(

@@ -53,7 +53,7 @@ class SegmentScores:
     external: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One row a segment, as segments.jsonl has it; null where there is no log probability."""
+        """One row a segment, as segments.jsonl has it; null if there is no log probability."""
         for row in range(self.count):
             external = {name: float(numbers[row]) for name, numbers in self.external.items()}
             yield {"split": self.split, "line": row + 1, **self._row_likelihood(row), "external": external}

@@ -8,7 +8,7 @@ from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 
 NGRAM_ORDERS = (1, 2, 3, 4)
-NOVELTY_ORDER = 2  # of the n-grams whose novelty is the figure in the table of scores
+NOVELTY_ORDER = 2  # of the n-grams for the novelty in the table of scores
 SUMMARY_METRICS = ("length", "compression", "novelty")
 """Figures of [evaluation] that need sources, and of which neither the lower nor the higher is better."""
 NO_SOURCES_REASON = "needs the sources, as texts: give --source FILE"
@@ -27,7 +27,7 @@ class SummaryStatistics:
         compression: words of the source / words of the text, the mean over segments whose text has words (Grusky et al.
             2018).
         novelty: by order the percentage of n-grams of all texts that are not in their source (See et al. 2017); None
-            where there are no such n-grams.
+            if there are no such n-grams.
     """
 
     length: float

@@ -16,10 +16,10 @@ MAX_UNKNOWN_RATE = 0.01
 
 @dataclass(frozen=True)
 class CharacterCounts:
-    """Code points of texts as they were read, and of what the tokenizer keeps of them.
+    """Code points of texts, as read and as normalized by the tokenizer.
 
-    A tokenizer drops white space, which the model then need not say, or takes characters apart, which makes them more.
-    The smaller number is divided by, so that neither makes a model look better.
+    A tokenizer may drop white space, which a model then does not predict, or decompose characters, which adds code
+    points. The smaller number is the divisor, so that neither improves the score of a model.
     """
 
     read: int
@@ -34,11 +34,11 @@ class CharacterCounts:
             tokenizer: normalizes them.
             newlines: whether a line break after each text counts as one.
         """
-        read = kept = 0
+        num_read = num_kept = 0
         for text in texts:
-            read += len(text) + newlines
-            kept += len(tokenizer.normalize(text)) + newlines
-        return cls(read, kept)
+            num_read += len(text) + newlines
+            num_kept += len(tokenizer.normalize(text)) + newlines
+        return cls(num_read, num_kept)
 
     @property
     def num_characters(self) -> int:
@@ -47,7 +47,7 @@ class CharacterCounts:
 
     @property
     def signature(self) -> str:
-        """The number, and where they differ both."""
+        """The number, or both numbers if they differ."""
         counts = "" if self.read == self.kept else f"|read:{self.read}|kept:{self.kept}"
         return f"unit:code-point|count:{self.num_characters}{counts}"
 
@@ -58,7 +58,7 @@ def num_words(text: str) -> int:
 
 
 def warn_of_unknown_pieces(text_description: str, unknown: int, pieces: int, reporter: Reporter) -> None:
-    """Warn where so much of a text is unknown that its perplexity says little.
+    """Warn if too much of a text is unknown for its perplexity to be meaningful.
 
     Args:
         text_description: the text, in words.

@@ -71,8 +71,8 @@ class ValidationTranslator(ValidationScorer):
         decoding: settings of decoding.
         evaluation: settings of the metrics.
         metrics: names of the metrics.
-        before: the signature of an earlier validation of the same training. Its choice for "auto" is kept, whatever has
-            been installed since, so that its figures can be compared.
+        previous_signature: the BLEU signature of an earlier validation of the same training. Its tokenizer replaces
+            "auto", whatever has been installed since, so that figures can be compared.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ValidationTranslator(ValidationScorer):
         evaluation: EvaluationConfig,
         metrics: Sequence[ValidationScoreName] = ("bleu",),
         *,
-        before: str | None = None,
+        previous_signature: str | None = None,
     ) -> None:
         segments = split if split.images is None else split.group_by_image()
         self.sources: list[list[int]] | RowImages = (
@@ -92,8 +92,8 @@ class ValidationTranslator(ValidationScorer):
         columns = (
             [segments.texts()[1]] if segments.images is None else [segments.texts()[1], *segments.further_references()]
         )
-        if before is not None:
-            evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of_signature(before)})
+        if previous_signature is not None:
+            evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of_signature(previous_signature)})
         super().__init__([[join_to_one_line(text) for text in column] for column in columns], evaluation, metrics)
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
@@ -279,7 +279,7 @@ class DirectionsValidator:
 
 
 def _validation_metrics(scores: Mapping[str, Score]) -> dict[str, Any]:
-    """Scores as figures of validation: BLEU, None if there is none, and the others."""
+    """Scores as validation figures: BLEU, which may be None, and the others."""
     entries = {name: {"score": each.score, "signature": each.signature} for name, each in scores.items()}
     bleu = entries.pop("bleu", {"score": None, "signature": None})
     return {"bleu": bleu["score"], "bleu_signature": bleu["signature"], "scores": entries}

@@ -50,9 +50,7 @@ def read_keys(file: Path) -> list[ApiKey]:
             raise DataError("write KEY [LABEL [REQUESTS_PER_MINUTE]] on a line", file=file, line=number)
         label, digest = words[1] if len(words) > 1 else f"key {len(keys) + 1}", _digest(words[0])
         if (first_number := lines.setdefault(digest, number)) != number:
-            raise DataError(
-                f"the key stands on line {first_number} already: remove one of the two", file=file, line=number
-            )
+            raise DataError(f"the key is already on line {first_number}: remove one of the two", file=file, line=number)
         keys.append(ApiKey(digest, label, int(words[2]) if len(words) > 2 else None))
     if not keys:
         raise DataError("has no key: write one on a line", file=file)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.serving.access import AccessControl
-from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel, is_published_anew, read_served_model
+from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel, has_new_version, read_served_model
 from tfm.pipeline.serving.detection import Detector
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
@@ -28,7 +28,7 @@ class Backend:
         limits: of requests.
         access: who may ask.
         log: where requests are noted.
-        detector: finds the language of a text, where one is installed.
+        detector: finds the language of a text, if one is installed.
         beam: the beam of a request that names none.
         replace_unknown: whether unknown words are replaced by words of the source, where a model writes words.
     """
@@ -91,38 +91,39 @@ class Backend:
         return models[names.index(name)]
 
     async def reload_republished_models(self) -> list[str]:
-        """Take over each model that, or whose shortlist, was published anew since it was read; return their names.
+        """Load the new version of each model that, or whose shortlist, was published since it was read; return their
+        names.
 
-        Requests are answered by the version before until the new one is loaded; a version that cannot be loaded does
-        not take its place.
+        The previous version answers requests until the new one is loaded; a version that cannot be loaded does
+        not replace it.
         """
         reloaded_models = []
         for model in list(self.catalog.models.values()):
-            if not await asyncio.to_thread(is_published_anew, model):
+            if not await asyncio.to_thread(has_new_version, model):
                 continue
             try:
                 new_model = await asyncio.to_thread(_read_republished_model, model)
             except (TfmError, OSError) as error:
-                self._warn_not_taken_over(model, str(error))
+                self._warn_not_loaded(model, str(error))
                 continue
             self.dispatcher.load(new_model.version)
             problem = await self.dispatcher.wait_until_loaded(new_model.version.key)
             if problem is not None:
                 self.dispatcher.unload_when_unused(new_model.version.key)
-                self._warn_not_taken_over(model, problem)
+                self._warn_not_loaded(model, problem)
                 continue
             self.catalog = self.catalog.replace(new_model)
             self.dispatcher.unload_when_unused(model.version.key)
             reloaded_models.append(model.name)
             self._reasons.pop(model.name, None)
-            self.log.info(f"{model.name}: published anew, and taken over")
+            self.log.info(f"{model.name}: new version loaded")
         return reloaded_models
 
-    def _warn_not_taken_over(self, model: ServedModel, reason: str) -> None:
-        """Log why a version is not taken over, once: it is tried again every few seconds."""
+    def _warn_not_loaded(self, model: ServedModel, reason: str) -> None:
+        """Log once why a new version is not loaded, though loading is tried every few seconds."""
         if self._reasons.get(model.name) != reason:
             self._reasons[model.name] = reason
-            self.log.warn(f"{model.name}: published anew, but not taken over: {reason}")
+            self.log.warn(f"{model.name}: new version not loaded: {reason}")
 
 
 def _read_republished_model(model: ServedModel) -> ServedModel:

@@ -105,7 +105,7 @@ class ModelCatalog:
 
 
 def two_letter_code(model_code: str) -> str:
-    """The code of a language in requests: that of two letters where there is one, as browsers and clients have it."""
+    """The code of a language in requests: that of two letters if there is one, as browsers and clients have it."""
     if model_code == UNKNOWN_LANGUAGE:
         return model_code
     three_letter_code = to_iso_639_3(model_code)
@@ -159,7 +159,7 @@ def _check_is_there(catalog: ModelCatalog, option: str, name: str) -> None:
 
 
 def _check_is_translated(model: ServedModel, pair: tuple[str, str]) -> None:
-    """Raise RecipeError where a model has no languages, or knows its own, and does not translate between these."""
+    """Raise RecipeError if a model has no languages, or knows its own, and does not translate between these."""
     option, version = f"--languages {model.name}={':'.join(pair)}", model.version
     if version.reads_images or not model.abilities.translates:
         raise RecipeError(f"{option}: the model does not translate texts, so it has no languages: remove it")
@@ -172,7 +172,7 @@ def _check_is_translated(model: ServedModel, pair: tuple[str, str]) -> None:
 
 
 def served_name(folder: Path) -> str:
-    """The name of a model: its run's, where it is the model of a run."""
+    """The name of a model: that of its run, if it is the model of a run."""
     path = folder.resolve()
     return path.parent.name if path.name == "model" else path.name
 
@@ -223,7 +223,7 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
 
 
 def _read_shortlist_version(folder: Path, source: Tokenizer, target: Tokenizer) -> ShortlistVersion:
-    """The version of a shortlist that is published now. Raises DataError if it is none of these vocabularies."""
+    """Read the published version of a shortlist. Raises DataError if it belongs to other vocabularies."""
     shortlist = Input.from_artifact(folder, SHORTLIST_STAGE)
     read_shortlist(folder, source, target, must_match=shortlist)
     return ShortlistVersion(folder.absolute(), shortlist.fingerprint)
@@ -266,8 +266,8 @@ def _is_language_code(value: object) -> bool:
     return isinstance(value, str) and value.isascii() and to_iso_639_3(value) is not None
 
 
-def is_published_anew(model: ServedModel) -> bool:
-    """Whether another version of a model, or of its shortlist, is published now; none if that cannot be read."""
+def has_new_version(model: ServedModel) -> bool:
+    """Whether a new version of a model or of its shortlist is published; False if that cannot be read."""
     version = model.version
     fingerprints = [(version.folder, version.fingerprint)]
     if version.shortlist is not None:

@@ -15,7 +15,7 @@ class RequestHeadError(Exception):
 
 
 class HttpConnection(HttpToolsProtocol):
-    """The requests of a connection, one answered after another.
+    """The requests of a connection, answered in turn.
 
     The head of the first must come within SECONDS_FOR_HEAD, and none may be longer than MAX_HEAD_BYTES. A client that
     hangs up is told to the request that is being answered, also where it has sent others behind that.

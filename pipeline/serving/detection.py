@@ -1,4 +1,4 @@
-"""The language of a text, by a library for that where it is installed (lingua; extra: detect)."""
+"""The language of a text, by a library for that if it is installed (lingua; extra: detect)."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ Detector = Callable[[str], list[tuple[str, float]]]
 
 
 def find_detector(codes: Sequence[str]) -> Detector | None:
-    """Return what tells languages apart; None if no library for that is installed, or there is nothing to tell.
+    """Return the detector of languages; None if no library for it is installed, or if there is only one language.
 
     codes: those of two letters that a text may be in.
     """

@@ -8,7 +8,7 @@ LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 
 class Metrics:
-    """Counts of requests, and what the server holds now.
+    """Counts of requests, and the current state of the server.
 
     Args:
         gauges: by name, (what it is, () -> its value now).

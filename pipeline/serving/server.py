@@ -1,4 +1,4 @@
-"""A server from its start to its end: it listens, reloads what is published anew, drains, and leaves nothing behind."""
+"""The life of a server: it listens, reloads newly published models, drains, and removes its files."""
 
 import asyncio
 import errno
@@ -157,7 +157,7 @@ async def _run_server(options: ServerOptions, make_backend: Callable[[], Backend
 
 
 def _log_models_and_address(options: ServerOptions, backend: Backend, listener: socket.socket) -> None:
-    """Say what is served where, and what its operator should know of that."""
+    """Log the models and the address, with what an operator should know of them."""
     host, port = listener.getsockname()[:2]
     displayed_host = f"[{host}]" if ":" in host else host
     for model in backend.catalog.models.values():
@@ -171,7 +171,7 @@ def _log_models_and_address(options: ServerOptions, backend: Backend, listener: 
 
 
 class ModelRenewal:
-    """Takes over what is published anew: at a signal, and every few seconds.
+    """Loads newly published models: at a signal, and every few seconds.
 
     Args:
         backend: of the server.
@@ -241,5 +241,5 @@ def forward_library_logs(log: Log) -> None:
     for name in ("uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [_LogHandler(log)], False
-    logging.getLogger("python_multipart").disabled = True  # a broken form is told to who sent it
+    logging.getLogger("python_multipart").disabled = True  # the sender of a broken form gets an error
     logging.getLogger("python_multipart.multipart").disabled = True

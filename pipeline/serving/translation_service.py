@@ -21,9 +21,9 @@ from tfm.pipeline.serving.text.segments import SegmentBorders, TextSegments
 from tfm.pipeline.serving.text.sentences import split_text
 
 MIN_CHARS_TO_SPLIT_IN_THREAD = 2_000
-"""A text as long as that is cut in a thread: the event loop does not wait for it."""
+"""From this length on a text is split in a thread, so that the event loop does not wait."""
 MIN_BEAM_OF_GLOSSARY = 2
-"""Terms can only be forced where hypotheses stand beside each other."""
+"""The least beam width with which terms can be forced."""
 SECONDS_TO_RETRY = 2
 
 
@@ -44,7 +44,7 @@ class TranslatedText:
 
 @dataclass(frozen=True)
 class ServedDirection:
-    """A model and the languages that it is asked for.
+    """A model with the languages of a request.
 
     Args:
         model: the model.
@@ -111,7 +111,7 @@ class TranslationService:
         glossary: Mapping[str, str],
         is_html: bool = False,
     ) -> list[TranslatedText]:
-        """Translate texts, sentence by sentence; what stands between the sentences stays as it is.
+        """Translate texts sentence by sentence; the text between sentences is unchanged.
 
         Args:
             texts: the texts.

@@ -12,7 +12,7 @@ def holm_correction(p_values: Sequence[float]) -> list[float]:
     i. The chance that any of all claims below 0.05 is false is at most 5 %, however the tests depend on each other.
     Returns the p-values in the order given.
     """
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted_p_values, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))

@@ -139,7 +139,7 @@ def compare_systems(
 
 
 def _score_result(system: SegmentStatistics, draws: Array) -> SystemResult:
-    """The score of a system and its interval, where it has one."""
+    """The score of a system and its interval, if it has one."""
     reason, low, high = score_interval(system, draws)
     with np.errstate(invalid="ignore"):  # infinite perplexities
         mean = float(draws.mean())

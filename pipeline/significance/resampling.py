@@ -21,7 +21,7 @@ _ROUNDING_TOLERANCE = 1e-9  # of the scores: differences that are closer are equ
 
 
 def resampling_seed() -> int | None:
-    """The environment's SACREBLEU_SEED, 12345 where it is not set; None for "none": other draws each time.
+    """The environment's SACREBLEU_SEED, 12345 if it is not set; None for "none": other draws each time.
 
     Raises RecipeError if it is no number.
     """
@@ -72,22 +72,22 @@ def bootstrap_p(baseline: SegmentStatistics, system: SegmentStatistics, differen
         differences: the differences d* of their scores in the resamples.
     """
     sizes = np.abs(differences)
-    exceeding = int((sizes - sizes.mean() > abs(system.value - baseline.value)).sum())
-    return (exceeding + 1) / (len(sizes) + 1)
+    num_exceeding = int((sizes - sizes.mean() > abs(system.value - baseline.value)).sum())
+    return (num_exceeding + 1) / (len(sizes) + 1)
 
 
 def percentile_interval(scores: Array) -> tuple[float, float]:
     """The 2.5th and 97.5th percentile of bootstrap scores, the two whose half distance sacrebleu prints after ±."""
-    ordered = np.sort(scores)
-    tail = len(ordered) // 40
-    return float(ordered[tail]), float(ordered[-tail - 1])
+    sorted_scores = np.sort(scores)
+    tail = len(sorted_scores) // 40
+    return float(sorted_scores[tail]), float(sorted_scores[-tail - 1])
 
 
 def mean_and_half_width(scores: Array) -> tuple[float, float]:
     """The numbers that sacrebleu prints in "μ = mean ± half width": of bootstrap scores, in their own precision."""
-    ordered = np.sort(scores)
-    tail = len(ordered) // 40
-    return float(ordered.mean()), float(0.5 * (ordered[-tail - 1] - ordered[tail]))
+    sorted_scores = np.sort(scores)
+    tail = len(sorted_scores) // 40
+    return float(sorted_scores.mean()), float(0.5 * (sorted_scores[-tail - 1] - sorted_scores[tail]))
 
 
 def randomisation_p_values(
@@ -117,8 +117,10 @@ def randomisation_p_values(
     rounding = [_ROUNDING_TOLERANCE * max(abs(baseline.value), abs(system.value)) for system in systems]
     rows = np.concatenate([baseline.rows, *(system.rows for system in systems)], axis=-1)  # one product for all
     at_least, greater = np.zeros(len(systems), dtype=np.int64), np.zeros(len(systems), dtype=np.int64)
-    for swapped in _draw_swaps(len(baseline), trials, seed):
-        in_place, exchanged = (np.split(each @ rows, len(systems) + 1, axis=-1) for each in (1 - swapped, swapped))
+    for is_swapped in _draw_swaps(len(baseline), trials, seed):
+        in_place, exchanged = (
+            np.split(each @ rows, len(systems) + 1, axis=-1) for each in (1 - is_swapped, is_swapped)
+        )
         for index, system in enumerate(systems):
             system_sums, baseline_sums = exchanged[0] + in_place[index + 1], in_place[0] + exchanged[index + 1]
             with np.errstate(invalid="ignore"):  # two infinite perplexities
@@ -142,7 +144,7 @@ def _draw_counts(num_segments: int, resamples: int, seed: int | None) -> Iterato
 
 
 def _draw_swaps(num_segments: int, trials: int, seed: int | None) -> Iterator[Array]:
-    """Blocks (trials, segments) with 1 where a segment is swapped, 0 where not."""
+    """Blocks (trials, segments) with 1 where a segment is swapped, 0 elsewhere."""
     rng = np.random.default_rng(seed)
     for size in _block_sizes(num_segments, trials):
         swaps: NDArray[np.bool_] = rng.integers(2, size=(size, num_segments), dtype=bool)

@@ -78,7 +78,7 @@ def _chrf(metric: CHRF, sums: Sums) -> Scores:
 
 
 def _ter(sums: Sums) -> Scores:
-    """100 edits / words of the reference; 100 where there are only edits."""
+    """100 edits / words of the reference; 100 if the reference has no words but there are edits."""
     edits, words = sums[:, 0], sums[:, 1]
     scores: Scores = 100 * np.divide(edits, words, out=(edits > 0).astype(sums.dtype), where=words > 0)
     return scores

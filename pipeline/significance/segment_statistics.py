@@ -34,7 +34,7 @@ MAX_MACRO_F1_CELLS = 30_000_000
 
 @dataclass(frozen=True)
 class SegmentStatistics:
-    """Statistics of one system on one test set by one metric.
+    """Statistics of a system on a test set for a metric.
 
     Args:
         rows: (segments, K).
@@ -114,7 +114,7 @@ def mean_statistics(values: Sequence[float], *, higher_is_better: bool = True) -
 def ratio_statistics(
     parts: Sequence[float], wholes: Sequence[float], *, scale: float = 1.0, higher_is_better: bool = True
 ) -> SegmentStatistics:
-    """Statistics of a score that is scale * sum(parts) / sum(wholes), and 0 where the wholes are.
+    """Statistics of a score that is scale * sum(parts) / sum(wholes), and 0 if the wholes are.
 
     Args:
         parts: one for each segment.
@@ -218,7 +218,7 @@ STATISTICS_FUNCTIONS_BY_METRIC: Mapping[
     "exact_match": _exact_match_statistics,
     "accuracy": _accuracy_statistics,
 }
-"""Metrics that look at one system alone, but for sacrebleu's and ROUGE."""
+"""Metrics of a single system, except sacrebleu's and ROUGE."""
 
 
 def _macro_f1_statistics(

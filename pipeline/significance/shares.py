@@ -27,9 +27,9 @@ def newcombe_interval(both: int, first_only: int, second_only: int, neither: int
         wilson_interval(both + second_only, count),
     )
     product = both * neither - first_only * second_only
-    corrected = max(product - count / 2, 0) if product > 0 else product
+    corrected_product = max(product - count / 2, 0) if product > 0 else product
     margins = (both + first_only) * (second_only + neither) * (both + second_only) * (first_only + neither)
-    phi = corrected / math.sqrt(margins) if margins else 0.0
+    phi = corrected_product / math.sqrt(margins) if margins else 0.0
 
     def combined_margin(first_margin: float, second_margin: float) -> float:
         return math.sqrt(max(0.0, first_margin**2 - 2 * phi * first_margin * second_margin + second_margin**2))

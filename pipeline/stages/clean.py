@@ -57,7 +57,7 @@ def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole_corpor
         config: the [clean] part of a recipe.
         data: the [data] part of a recipe.
         out: the folder of the artifact.
-        whole_corpora: whether no validation and test data are cut from the training data, where there are none.
+        whole_corpora: whether no validation and test data are cut from the training data, if there are none.
 
     Raises:
         DataError: a corpus or a model is not there.
@@ -145,7 +145,7 @@ def show_dry_run(
     device: Device = "auto",
     cluster: str | None = None,
 ) -> None:
-    """Show what each rule would drop, alone and after the others; every rule looks at every pair.
+    """Show what each rule would drop, by itself and after the rules before it; every rule measures every pair.
 
     Args:
         config: the [clean] part of a recipe.

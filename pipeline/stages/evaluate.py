@@ -176,7 +176,7 @@ def _has_replaced_words(translations: Path) -> bool:
 def _add_common_direction(
     evaluation: Evaluation, segments: Segments, train_directions: Sequence[Direction]
 ) -> Evaluation:
-    """The evaluation of a test set with its languages, where they are the same in all rows."""
+    """The evaluation of a test set with its languages, if they are the same in all rows."""
     pairs = {each.language_pair for each in segments.directions}
     if len(pairs) != 1:
         return evaluation

@@ -151,7 +151,7 @@ def _check_request(
     source: Path | None,
     references: Sequence[Path],
 ) -> None:
-    """Raise RecipeError where nothing can be scored, or a setting is of something else."""
+    """Raise RecipeError if nothing can be scored, or a setting is of something else."""
     if not references:
         raise RecipeError("there is no reference: give --reference FILE")
     check_metrics(config)

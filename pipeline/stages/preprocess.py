@@ -158,7 +158,7 @@ def _write_tokenizers_and_metadata(
     tests: list[str],
     counts: Mapping[str, SplitCount],
 ) -> None:
-    """Write what a training reads beside the rows: the tokenizers, the settings of batches, the transform of images."""
+    """Write the other inputs of a training: tokenizers, settings of batches, and the transform of images."""
     (draft.folder / TOKENIZER_FOLDER).mkdir()
     save_pair(*tokenizers, draft.folder / TOKENIZER_FOLDER)
     images = data.images

@@ -224,7 +224,7 @@ def _num_workers(loaded: "LoadedModel", requested_workers: int | None) -> int:
 
 
 def _check_text_not_held_out(text: CorpusConfig, plan: Plan, held_out: HeldOutTexts) -> None:
-    """Raise DataError where a file of the text is a validation or test set of the models."""
+    """Raise DataError if a file of the text is a validation or test set of the models."""
     for label, text_input in plan.inputs.items():
         if label.startswith("text: ") and (name := held_out.files.get(text_input.fingerprint)) is not None:
             problem = f"is held-out data of the model ({name}), which no training text is made of: give another text"

@@ -202,7 +202,7 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
 
 
 def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
-    """The tokenizers that are there already, by side; says what they are."""
+    """Read the existing tokenizers by side, and report what they are."""
     if config.grow is not None:
         return {}
     if config.file is not None:
@@ -221,8 +221,8 @@ def _write_tokenizers(
     reporter: Reporter,
 ) -> None:
     """Write the files, keep the figures, print the tables."""
-    every = list(tokenizers.values())
-    save_pair(every[0], every[-1], draft.folder)
+    tokenizer_list = list(tokenizers.values())
+    save_pair(tokenizer_list[0], tokenizer_list[-1], draft.folder)
     draft.figures["held_out"] = held_out_description
     for side, tokenizer in tokenizers.items():
         draft.figures[side] = tokenizer_statistics(tokenizer, measures[side])

@@ -197,7 +197,7 @@ def train(
         on_validation: called with the figures of each validation.
 
     Raises:
-        Stopped: SIGTERM or Ctrl-C, after all is saved.
+        StoppedError: SIGTERM or Ctrl-C, after all is saved.
     """
     rank_reporter = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
     first = None

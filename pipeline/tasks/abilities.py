@@ -32,7 +32,7 @@ class ProbabilityRanking:
     """The scoring of a model by the probability that it gives to the texts of a test set.
 
     unit: the unit that is predicted. unknown: the name of unknown pieces in a signature. long_texts: the treatment of
-    a text that is longer than the model reads, where it can be read at all.
+    a text that is longer than the model reads, if it can be read at all.
     """
 
     unit: str = "token"

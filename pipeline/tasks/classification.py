@@ -61,7 +61,7 @@ class Classification(PairTask):
         return best_labels(model.output(_hidden_states(model, batch)), n_best)
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError also where a label is not one piece."""
+        """Raise DataError also if a label is not one piece."""
         super().check_data(data, model)
         check_has_sources(data, model.task)
         for name, split in (("train", data.train), ("valid", data.valid)):

@@ -35,7 +35,7 @@ class LanguageModel(PairTask):
 
     @classmethod
     def from_context(cls, context: TaskContext) -> "LanguageModel":
-        """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
+        """The task of a recipe, on lines or, if `model.block` is set, on windows."""
         settings = make_criterion(context.config), flat_rows_of_task(context)
         return cls(*settings) if context.model.block is None else RunningText(context.model.block, *settings)
 
@@ -132,7 +132,7 @@ class RunningText(LanguageModel):
         return FixedSizeBatches(starts, max(budget // self.block, 1))
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError where there is less text than a window, or corpora have weights."""
+        """Raise DataError if there is less text than a window, or corpora have weights."""
         for name, split in (("train", data.train), ("valid", data.valid)):
             length = len(self._token_stream(split))
             if length < self.block:

@@ -144,8 +144,9 @@ def output_loss(
 
 
 def with_bias_column(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
-    """The weight (V, E) and hidden rows (N, E) whose product are the logits, each a column wider where there is a bias:
-    W h + b = [W ; b] [h ; 1]."""
+    """The weight (V, E) and hidden rows (N, E), each with one more column if there is a bias, so that logits are one
+    product: W h + b = [W ; b] [h ; 1].
+    """
     if output.bias is None:
         return output.weight, hidden
     weight = torch.cat([output.weight, output.bias.unsqueeze(1)], dim=1)

@@ -71,10 +71,10 @@ class MaskedLanguageModel(PairTask):
     def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """The sum over the chosen tokens, which follow from (seed, step, row)."""
         keys = example_rng_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
-        chosen = draw_masked_positions(batch.source_lengths.numpy(), keys)
+        masked_positions = draw_masked_positions(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:
-            hidden, targets = _masked_predictions(model, batch, chosen, keys)
+            hidden, targets = _masked_predictions(model, batch, masked_positions, keys)
             return Predictions(hidden, targets, len(targets))
 
         return self.criterion.loss(model.output, predict)
@@ -86,25 +86,28 @@ class MaskedLanguageModel(PairTask):
         passes = partition_positions(lengths, keys, self.num_draws)
         return add_evaluation_sums(
             [
-                _masked_prediction_counts(model, batch, chosen, keys)
-                for chosen in passes
-                if len(chosen) or chosen is passes[0]
+                _masked_prediction_counts(model, batch, masked_positions, keys)
+                for masked_positions in passes
+                if len(masked_positions) or masked_positions is passes[0]
             ]
         )
 
 
-def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: RandomKeys) -> EvaluationSums:
-    hidden, targets = _masked_predictions(model, batch, chosen, keys)
+def _masked_prediction_counts(model: Any, batch: PairBatch, masked_positions: Ints, keys: RandomKeys) -> EvaluationSums:
+    hidden, targets = _masked_predictions(model, batch, masked_positions, keys)
     return count_correct_tokens(model.output(hidden), targets)
 
 
-def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: RandomKeys) -> tuple[Tensor, Tensor]:
+def _masked_predictions(
+    model: Any, batch: PairBatch, masked_positions: Ints, keys: RandomKeys
+) -> tuple[Tensor, Tensor]:
     """Return the input of the output layer at the chosen tokens (n, E), and these tokens (n,)."""
     source, device = batch.source, batch.source.device
     vocab = model.embedding.table.num_embeddings
-    changed_positions, replacements = draw_replacements(chosen, batch.source_lengths.numpy(), vocab, keys)
+    changed_positions, replacements = draw_replacements(masked_positions, batch.source_lengths.numpy(), vocab, keys)
     rows, changed_rows, pieces = (
-        torch.from_numpy(each).to(device, non_blocking=True) for each in (chosen, changed_positions, replacements)
+        torch.from_numpy(each).to(device, non_blocking=True)
+        for each in (masked_positions, changed_positions, replacements)
     )
     inputs = source.index_copy(0, changed_rows, pieces)
     return model(inputs, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
@@ -149,7 +152,7 @@ def partition_positions(lengths: Ints, keys: RandomKeys, num_passes: int) -> lis
     return [np.flatnonzero((order == number) & ~is_end) for number in range(num_passes)]
 
 
-def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: RandomKeys) -> tuple[Ints, Ints]:
+def draw_replacements(masked_positions: Ints, lengths: Ints, vocab: int, keys: RandomKeys) -> tuple[Ints, Ints]:
     """Return the indices of the chosen tokens that are replaced (m,), and their replacements (m,).
 
     Args:
@@ -158,10 +161,10 @@ def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: RandomKeys)
         vocab: number of pieces.
         keys: (B,), of the draws of each text.
     """
-    draws = rng_keys_to_uniform(token_rng_keys(keys, lengths, _REPLACEMENT_STREAM))[chosen]
+    draws = rng_keys_to_uniform(token_rng_keys(keys, lengths, _REPLACEMENT_STREAM))[masked_positions]
     first = min(len(SPECIAL_TOKENS), vocab - 1)
-    pieces = first + (token_rng_keys(keys, lengths, _RANDOM_PIECE_STREAM)[chosen] % np.uint64(vocab - first)).astype(
-        np.int64
-    )
+    pieces = first + (
+        token_rng_keys(keys, lengths, _RANDOM_PIECE_STREAM)[masked_positions] % np.uint64(vocab - first)
+    ).astype(np.int64)
     changed = draws < MASK_TOKEN_SHARE + RANDOM_TOKEN_SHARE
-    return chosen[changed], np.where(draws < MASK_TOKEN_SHARE, MASKED_TOKEN_ID, pieces)[changed]
+    return masked_positions[changed], np.where(draws < MASK_TOKEN_SHARE, MASKED_TOKEN_ID, pieces)[changed]

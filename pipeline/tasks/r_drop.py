@@ -61,9 +61,9 @@ class _TwoCrossEntropies(torch.autograd.Function):
                 target_errors[number][chunk] = target_error
                 grad_passes[number][chunk] = (low_error @ low_weight)[:size]
                 grad_weight += low_error.t() @ low[number]
-        chosen = weight.index_select(0, targets)
+        target_weights = weight.index_select(0, targets)
         for hidden, grad_hidden, target_error in zip(passes, grad_passes, target_errors, strict=True):
-            grad_hidden.addcmul_(target_error, chosen)
+            grad_hidden.addcmul_(target_error, target_weights)
             grad_weight.index_add_(0, targets, hidden * target_error)
         ctx.save_for_backward(*grad_passes, grad_weight)
         total, nll = ((each if counts is None else each * counts).sum() for each in (cost, nll))

@@ -6,7 +6,7 @@
 
 A text of n tokens has h = round(share n) hidden ones, one at least, in s = round(h / mean_length) spans, one at least.
 The lengths of both sides thus follow from n alone, n - h + s and h + s, and batches are made before anything is drawn.
-The places of the spans are drawn anew at each update: all ways to divide h tokens among s spans, and the others among
+The places of the spans are drawn again at each update: all ways to divide h tokens among s spans, and the others among
 the gaps between them, are equally likely. Two spans never touch. (T5's own program always hides a text's last tokens,
 and never its first; here both may be hidden.)
 """
@@ -98,7 +98,7 @@ class SpanCorruption(PairTask):
         return add_evaluation_sums([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
+        """Raise DataError also if a text may have more spans than there are sentinels."""
         longest = int(max(each.target_lengths.max(initial=model.max_length - 1) for each in (data.train, data.valid)))
         num_required = num_spans(longest, self.spans)
         if len(self.sentinels) < num_required:
@@ -192,9 +192,12 @@ def draw_compositions(totals: Ints, parts: Ints, keys: RandomKeys) -> NDArray[np
     row = np.repeat(np.arange(len(totals)), num_gaps)
     position = np.arange(len(row)) - np.repeat(np.cumsum(num_gaps) - num_gaps, num_gaps)
     order = np.lexsort((hash_numbers(keys[row], position), row))
-    chosen = order[position < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
+    boundaries = order[position < (parts - 1)[row]]  # each row's places in the order of their hashes: the first ones
     nonempty = np.flatnonzero(parts)
-    rows, ends = np.concatenate([row[chosen], nonempty]), np.concatenate([position[chosen] + 1, totals[nonempty]])
+    rows, ends = (
+        np.concatenate([row[boundaries], nonempty]),
+        np.concatenate([position[boundaries] + 1, totals[nonempty]]),
+    )
     order = np.lexsort((ends, rows))
     rows, ends = rows[order], ends[order]
     begins = np.insert(ends[:-1], 0, 0)

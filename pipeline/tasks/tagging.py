@@ -67,7 +67,7 @@ class Tagging(PairTask):
         return count_correct_labels(model.output(self._hidden_states(model, batch)), _tag_tensor(batch))
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[PredictedLabels]]:
-        """Return the likeliest tag of each word of each source: one tagging of each, whatever `n_best`.
+        """Return the likeliest tag of each word of each source; `n_best` has no effect.
 
         Args:
             model: the network.

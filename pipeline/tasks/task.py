@@ -61,7 +61,7 @@ class EvaluationSums:
 
 
 def add_evaluation_sums(counts: Sequence[EvaluationSums]) -> EvaluationSums:
-    """The sums of all these, of which there is one at least."""
+    """Add at least one evaluation sum."""
     return reduce(EvaluationSums.__add__, counts)
 
 
@@ -97,7 +97,7 @@ def count_correct_labels(logits: Tensor, labels: Tensor) -> EvaluationSums:
 
 
 def check_has_sources(data: Dataset, task: str) -> None:
-    """Raise DataError where a task reads sources, and no example of a split has one."""
+    """Raise DataError if a task reads sources, and no example of a split has one."""
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
         if split.images is None and not any(part.source_lengths.any() for part in split.iterate_parts()):
             raise DataError(
@@ -107,7 +107,7 @@ def check_has_sources(data: Dataset, task: str) -> None:
 
 
 def check_known_labels(valid: Split) -> None:
-    """Raise DataError where training has none of the labels of the validation split."""
+    """Raise DataError if training has none of the labels of the validation split."""
     ids, _ = valid.target.take(np.arange(len(valid)))
     if len(ids) and (ids == UNK_ID).all():
         raise DataError("none of the labels of the valid split is in the training data: nothing can be validated")
@@ -177,7 +177,7 @@ class Task(Protocol):
 
 
 class PairTask:
-    """The part of a task that concerns its examples, where they are the pairs of a dataset, or one side of them.
+    """The part of a task that concerns its examples, if they are the pairs of a dataset, or one side of them.
 
     empty_message: the words for a split without predictions. image_tokens: the number of tokens that an image counts in
     a batch.
@@ -246,7 +246,7 @@ class PairTask:
         return [rows[batch] for batch in length_sorted_batches(source[rows], target[rows], budget=budget)]
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError where an example is longer than the model can read, or a split has nothing to predict."""
+        """Raise DataError if an example is longer than the model can read, or a split has nothing to predict."""
         for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
             if not any(self.num_predictions(part).any() for part in split.iterate_parts()):
                 raise DataError(f"the {name} split has {self.empty_message}; make the dataset again with more data")

@@ -57,7 +57,7 @@ class Translation(PairTask):
         return count_correct_tokens(model.output(_hidden_states(model, batch)), batch.target_out)
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError also where there is nothing to translate."""
+        """Raise DataError also if there is nothing to translate."""
         super().check_data(data, model)
         check_has_sources(data, model.task)
 

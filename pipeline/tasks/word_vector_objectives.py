@@ -19,7 +19,7 @@ from tfm.tokenizer.sampled import RandomKeys, hash_numbers
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
 MakeKeys = Callable[[], RandomKeys]
-"""Keys that are computed where they are needed: a GPU would have to be waited for."""
+"""Keys that are computed where they are needed, since copying them from a GPU would wait for it."""
 
 
 class WordVectorObjective(Protocol):
@@ -140,7 +140,7 @@ def draw_noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Ran
     """Draw words with probability ~ frequency^(3/4), none of them the target, on the CPU.
 
     The distribution is that of drawing again until another word comes: the target's stretch of the line from which
-    words are drawn is passed over. The target itself is drawn where there is no other word.
+    words are drawn is passed over. The target itself is drawn if there is no other word.
 
     Args:
         frequencies: (V,).

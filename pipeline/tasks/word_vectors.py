@@ -92,7 +92,7 @@ class WordVectorTask(PairTask):
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
             draws = torch.from_numpy(rng_keys_to_uniform(token_rng_keys(keys, lengths, _SUBSAMPLING_STREAM)))
             is_drawn = is_kept & (draws < chance.cpu()).to(is_kept.device)
-            # of a batch of which nothing was left nothing would be learned: it is read whole
+            # an empty batch would teach nothing, so it is read whole
             is_kept = is_drawn if self._has_predictions(batch, is_drawn) else is_kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:
@@ -120,7 +120,7 @@ class WordVectorTask(PairTask):
         model.frequencies.copy_(torch.from_numpy(word_frequencies(data.train, len(model.frequencies))))
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
-        """Raise DataError also where there is no noise word to tell a word from."""
+        """Raise DataError also if there is no noise word to tell a word from."""
         super().check_data(data, model)
         ids_in_text = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in iterate_chunks(data.train)))
         if (
@@ -128,8 +128,8 @@ class WordVectorTask(PairTask):
             and len(ids_in_text - set(range(len(SPECIAL_TOKENS)))) < 2
         ):
             raise DataError(
-                "the training data has one word alone, and negative sampling tells a word from others: give more text, "
-                "or leave word_vectors.negatives out"
+                "the training data has only one word, and negative sampling distinguishes a word from others: give "
+                "more text, or leave word_vectors.negatives out"
             )
 
     def _predictions(

@@ -90,8 +90,8 @@ def search_maximum(fits: Callable[[int], bool], minimum: int, is_enough: Callabl
 
 
 def _fits_memory(gradients: GradientComputer, largest_batches: Sequence[Rows]) -> bool:
-    """Return whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with
-    the one of the longest examples.
+    """Return whether updates fit into memory beside all else, for the batch with most tokens and that with the longest
+    examples.
     """
     try:
         _simulate_update(gradients, largest_batches)

@@ -15,7 +15,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def check_batch_norm(key: str | None, config: TrainingConfig, num_processes: int) -> None:
-    """Raise RecipeError where a model with batch norm cannot be trained with these settings.
+    """Raise RecipeError if a model with batch norm cannot be trained with these settings.
 
     Args:
         key: the key by which the model has batch norm; None if it has none.
@@ -27,7 +27,7 @@ def check_batch_norm(key: str | None, config: TrainingConfig, num_processes: int
 
 
 def check_lora(lora: LoraConfig | None, model: ModelConfig) -> None:
-    """Raise RecipeError where the model that adapters stand beside would not stay as it is."""
+    """Raise RecipeError if training adapters would change the base model too."""
     if lora is not None and model.batch_norm_key is not None:
         raise RecipeError(
             f'training.lora leaves the model as it is, and {model.batch_norm_key} = "batch" has statistics that '
@@ -60,13 +60,13 @@ def num_source_image_tokens(image: ImageShape | None, vision: VisionConfig | Non
 
 
 def check_adaptive_softmax(has_adaptive_tails: bool, config: TrainingConfig) -> None:
-    """Raise RecipeError where a model with an adaptive softmax cannot be trained so."""
+    """Raise RecipeError if a model with an adaptive softmax cannot be trained so."""
     if has_adaptive_tails and (reason := config.adaptive_softmax_problem()) is not None:
         raise RecipeError(reason)
 
 
 def check_sharding(config: TrainingConfig, model: ModelConfig, num_processes: int) -> None:
-    """Raise RecipeError where weights cannot be sharded, or layers not be computed again.
+    """Raise RecipeError if weights cannot be sharded, or layers not be computed again.
 
     Args:
         config: the [training] part of a recipe.
@@ -84,13 +84,13 @@ def check_sharding(config: TrainingConfig, model: ModelConfig, num_processes: in
 
 
 def check_guided_alignment(config: TrainingConfig, model: ModelConfig) -> None:
-    """Raise RecipeError where no head of the model can be trained to align."""
+    """Raise RecipeError if no head of the model can be trained to align."""
     if (reason := guided_alignment_problem(config, model)) is not None:
         raise RecipeError(reason)
 
 
 def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
-    """Raise RecipeError where a model needs one vocabulary and a dataset has one a side, which may be of one size."""
+    """Raise RecipeError if a model needs one vocabulary and a dataset has one per side, even of equal size."""
     setting = model.shared_vocabulary_reason
     if setting is None or shared:
         return
@@ -106,7 +106,7 @@ def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
 
 
 def check_character_tokenizers(model: ModelConfig, source: Tokenizer, target: Tokenizer, *, flat: bool) -> None:
-    """Raise RecipeError where a model reads characters and the source is not encoded so, or the other way round.
+    """Raise RecipeError if a model reads characters and the source is not encoded so, or the other way round.
 
     Args:
         model: the [model] part of a recipe.
@@ -128,7 +128,7 @@ def check_character_tokenizers(model: ModelConfig, source: Tokenizer, target: To
 
 
 def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[object], *, flat: bool) -> None:
-    """Raise RecipeError where a model is told languages, and the sources of a dataset do not begin with them.
+    """Raise RecipeError if a model is told languages, and the sources of a dataset do not begin with them.
 
     Args:
         model: the [model] part of a recipe.
@@ -151,7 +151,7 @@ def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[
 
 
 def check_disk_space(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:
-    """Raise CannotWrite where the disk has no room for the checkpoints and the model.
+    """Raise CannotWrite if the disk has no room for the checkpoints and the model.
 
     Args:
         folder: the folder of the training.

@@ -78,9 +78,9 @@ class Validation(ValidationMetrics):
     def report_lines(self, *, is_best: bool) -> list[str]:
         """The figures as a person reads them, those of each direction on a line of its own."""
         directions_note = f", the mean of {len(self.directions)} directions" if self.directions else ""
-        best = " (best so far)" if is_best else ""
+        best_note = " (best so far)" if is_best else ""
         parts = [f"  {name}: {each.describe()}" for name, each in self.directions.items()]
-        return [f"step {self.step:,}: validation {self.describe()}{directions_note}{best}", *parts]
+        return [f"step {self.step:,}: validation {self.describe()}{directions_note}{best_note}", *parts]
 
 
 def _finite_metrics(metrics: ValidationMetrics) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def parallel_training_unsupported_reason(model: ModelConfig, world: World) -> st
 
 
 def are_workers_faster(model: ModelConfig, threads: int, update_tokens: int) -> bool:
-    """Return whether so many processes are faster than so many threads.
+    """Return whether this number of processes is faster than the same number of threads.
 
     Processes are slower where their shares are small, and hardly faster where products are large, which threads do as
     fast and in less memory. The gradient of word vectors is mostly zeros, and all of it would be added up.
@@ -132,7 +132,7 @@ class GradientSource(Protocol):
 
 
 class GradientWorkers:
-    """Processes that compute a part of each gradient; without lines to any, there is none and nothing is done.
+    """Processes that each compute a part of the gradients; without pipes there are none and it does nothing.
 
     gradients: of each process those of all parameters, in memory that is shared with it.
     """

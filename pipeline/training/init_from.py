@@ -136,8 +136,8 @@ def check_pretrained_fits(
             raise
         if pretrained_model.has_adaptive_tails:
             raise RecipeError(
-                f"{pretrained.path} has an adaptive softmax, whose clusters go by the order of its pieces: it gets no "
-                "more of them (tokenizer.grow)"
+                f"{pretrained.path} has an adaptive softmax, with clusters in the order of its pieces: it cannot "
+                "get new pieces (tokenizer.grow)"
             ) from None
         if lora is not None:
             raise RecipeError(
@@ -185,7 +185,7 @@ def has_extended_vocab(pretrained: Manifest, dataset: Manifest, *, both_sides: b
 
 
 def check_adapter_fits(pretrained: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
-    """Raise RecipeError where adapters alone would be trained, and a head beside them would stay random.
+    """Raise RecipeError if adapters alone would be trained, and a head beside them would stay random.
 
     Args:
         pretrained: the manifest of the model to start from.

@@ -1,4 +1,4 @@
-"""Initial weights that are not random: another model's, those that the task sets, and pretrained word vectors."""
+"""Initial weights that are not random: those of another model, of the task, and of pretrained word vectors."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,11 +82,11 @@ def load_pretrained(
         for name, tensor in body.items():
             tensor.copy_(pretrained_weights[name])
     description = f"all weights of {pretrained}" if all_weights else f"the encoder of {pretrained}"
-    head_note = "" if all_weights else "; its head is drawn anew"
+    head_note = "" if all_weights else "; its head is initialized at random"
     reporter.line(f"training: begins with {description} ({loaded.config.task}){head_note}")
     if num_new:
         begin = "1 new piece begins" if num_new == 1 else f"{num_new:,} new pieces begin"
-        reporter.line(f"training: {begin} as the mean of the pieces in whose place each is")
+        reporter.line(f"training: {begin} as the mean of the old pieces that it replaces")
     if adapters:
         num_trained, count = (sum(each.numel() for each in group.values()) for group in (adapters, body))
         share = f"{100 * num_trained / count:.1f} % of the {count:,} that stay"
@@ -137,7 +137,7 @@ def resize_embeddings(
 
 
 def append_mean_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
-    """Append to (V, ...) a row for each new piece: the mean of the rows of the pieces whose place it takes."""
+    """Append to (V, ...) a row for each new piece: the mean of the rows of the old pieces that it replaces."""
     new = [table[list(ids)].double().mean(0) for ids in pieces]
     return torch.cat([table, torch.stack(new).to(table)]) if new else table
 

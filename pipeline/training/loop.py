@@ -64,7 +64,7 @@ class Trainer:
         self._reads_later = reads_later and not self.state.is_sharded
 
     def run(self) -> None:
-        """Train until the end. Raises Stopped, with all saved, when asked to stop; ComputationFailed if the loss
+        """Train until the end. Raises StoppedError, with all saved, when asked to stop; ComputationFailed if the loss
         explodes.
         """
         self.state.model.train()
@@ -148,8 +148,8 @@ class Trainer:
     def learning_rate(self, step: int) -> float:
         """The rate of update number `step`."""
         schedule = self.config.schedule
-        course = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
-        return SCHEDULES[schedule.name](step, schedule, course)
+        context = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
+        return SCHEDULES[schedule.name](step, schedule, context)
 
     def apply_update(self, pending: PendingUpdate) -> None:
         """Change the weights by the gradient, where the device has not done so, and their average."""
@@ -194,7 +194,7 @@ class Trainer:
             progress.line = RunningSums()
 
     def progress_message(self, update: UpdateSums, pending: PendingUpdate, seconds: float) -> str:
-        """Return the text beside the progress bar, at most twice a second; else an empty one.
+        """Return the text beside the progress bar at most twice a second, and an empty text otherwise.
 
         Args:
             update: the result of the last update.
@@ -219,8 +219,9 @@ class Trainer:
         self.write_checkpoint()
 
     def register_checkpoint(self) -> None:
-        """Count the checkpoint of this update among the last ones, also that of a training which stopped here and is to
-        end here; one of the end alone takes no other's place."""
+        """Count the checkpoint of this update among the last ones, also if training stops here for good; a final
+        checkpoint alone replaces no other.
+        """
         progress, max_saved = self.state.progress, self.config.keep.last + (not self._timetable.is_checkpoint_step())
         if progress.step not in progress.saved:
             progress.saved = [*progress.saved, progress.step][-max_saved:]
@@ -292,7 +293,7 @@ class Trainer:
             raise self.stop_error()
 
     def save_and_stop(self) -> None:
-        """Save, where that is not done, and raise Stopped in all processes together."""
+        """Save, where that is not done, and raise StoppedError in all processes together."""
         progress = self.state.progress
         if progress.step not in progress.saved:
             self.write_checkpoint()

@@ -90,7 +90,7 @@ class MetricsLog:
 
 
 class CurvesSink:
-    """Callback that draws curves.svg anew, but not so often that it costs time."""
+    """Callback that draws curves.svg again, but not so often that it costs time."""
 
     def __init__(self, log: MetricsLog, file: Path) -> None:
         self.log, self.file = log, file

@@ -207,7 +207,7 @@ def can_skip_step(optimizer: torch.optim.Optimizer) -> bool:
 
 
 def step_or_skip(optimizer: torch.optim.Optimizer, is_useless: Tensor) -> None:
-    """Change the weights by the gradient, or change nothing where `should_skip` (), float32, is 1.
+    """Change the weights by the gradient, or change nothing if `should_skip` (), float32, is 1.
 
     The device reads that, not the program. Only where `can_skip`.
     """
@@ -249,7 +249,7 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
         if tensor.dtype != shard.dtype and not (key == STEP_KEY and tensor.is_floating_point()):
             raise RuntimeError(f"{name} is {tensor.dtype}, not {shard.dtype}")
         quantities[id(parameter)].add(key)
-        # Step counts stay where the optimizer keeps them: with the fused kernels beside the weights, else on the CPU.
+        # Step counts stay where the optimizer keeps them: on the weights' device with fused kernels, else on the CPU.
         on_device = tensor.ndim > 0 or optimizer.defaults.get("fused", False)
         device = parameter.device if on_device else torch.device("cpu")
         optimizer.state[parameter][key] = shard_like(tensor.to(device, copy=True), parameter)

@@ -66,7 +66,7 @@ def train_and_publish(
     reporter: Reporter,
     on_validation: ValidationCallback = lambda validation, is_last: None,
 ) -> None:
-    """Train, from the newest checkpoint where there is one, and publish the model.
+    """Train, from the newest checkpoint if there is one, and publish the model.
 
     Args:
         plan: the plan of the model.
@@ -109,7 +109,7 @@ def train_and_publish(
         if world.is_main_process:
             draw_curves(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)
-            tags = {"model": read_artifact(plan.folder, lambda made: made.fingerprint)}
+            tags = {"model": read_artifact(plan.folder, lambda manifest: manifest.fingerprint)}
             trainer.log.close([session.folder / "curves.svg", plan.folder / "manifest.json"], tags, is_finished=True)
 
 
@@ -141,7 +141,7 @@ def normalize_like_pretrained(session: TrainingSession) -> Dataset:
     folder = Path(str(session.config.init_from))
     pretrained_input = session.plan.inputs["init_from"]
     preparation = read_artifact(
-        folder, lambda made: read_image_transform(made.folder, made.path), must_match=pretrained_input
+        folder, lambda manifest: read_image_transform(manifest.folder, manifest.path), must_match=pretrained_input
     )
     if session.data.preparation == preparation:
         return session.data
@@ -153,8 +153,9 @@ def normalize_like_pretrained(session: TrainingSession) -> Dataset:
 
 
 def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
-    """Copy the dataset's tokenizer to the work in progress: the model gets this one, whatever becomes of the dataset
-    meanwhile, and a checkpoint can be asked for translations. Images are read as the session has them."""
+    """Copy the dataset's tokenizer into the work in progress, so that the model has this version even if the dataset
+    changes, and checkpoints can translate. Images are read with the session's transform.
+    """
     preparation = session.data.preparation
     images = None if preparation is None else preparation.to_json_bytes()
     source, copy_folder = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER

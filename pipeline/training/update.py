@@ -53,7 +53,7 @@ class UpdateSums:
 
 
 def _async_copy_to_cpu(sums: Tensor) -> Callable[[], list[float]]:
-    """Copy sums as soon as they are there; reading them waits for the copy, and for nothing that comes after it."""
+    """Copy sums to the CPU as soon as they are computed; reading them waits for this copy, not for later work."""
     copy, is_there = sums.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
     is_there.record()
 
@@ -196,7 +196,7 @@ class GradientComputer:
             self.zero_grad()
 
     def zero_grad(self) -> None:
-        """Begin anew, with no gradient."""
+        """Discard the gradient."""
         for parameter in self.parameters:
             parameter.grad = None
 
@@ -263,7 +263,7 @@ class GradientComputer:
             sums[2] += loss.count
 
     def _iterate_shard_batches(self, share: BatchShard, step: int) -> Iterator[Any]:
-        """The batch of a share's rows at an update; the parts of it where other pieces make it too large."""
+        """Yield the batch of a share at an update, in parts if resegmentation makes it too large."""
         split, rows, repeats = self.at_step(self.split, step), share.rows, share.repeats
         if self.resegmentation is None:
             yield replace(self.task.batch(split, rows), repeats=repeats)

@@ -176,9 +176,9 @@ def load_search(path: Path) -> SearchConfig:
     raw: dict[str, Any] = {"name": path.stem, **content["search"]}
     space = raw.get("space")
     for key, value in space.items() if isinstance(space, Mapping) else ():
-        if (meant := _join_nested_key(key, value)) != key:
+        if (nested_key := _join_nested_key(key, value)) != key:
             raise RecipeError(
-                f'{path}: search.space: write "{meant}" in quotation marks: TOML reads its dots as tables'
+                f'{path}: search.space: write "{nested_key}" in quotation marks: TOML reads its dots as tables'
             )
     try:
         config = SearchConfig.model_validate_json(json.dumps(raw, default=str), strict=True)

@@ -58,7 +58,7 @@ class JournalFile(BaseJournalBackend):
         check_no_symlinks(self.file.parent, self.file)
         try:
             stream = open_regular_file(self.file, follow_symlinks=False)
-        except (FileNotFoundError, NotADirectoryError):  # whoever writes makes it, or says why not
+        except (FileNotFoundError, NotADirectoryError):  # the writer creates it, or reports why it cannot
             return
         with stream:
             if (size := os.fstat(stream.fileno()).st_size) > MAX_JOURNAL_BYTES:

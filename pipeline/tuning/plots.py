@@ -166,11 +166,15 @@ def _axis_tick_labels(parameter: Parameter) -> list[tuple[str, float]]:
 
 def importance_plot(results: SearchResults) -> str:
     """Draw the importance of each key as SVG."""
-    ordered = sorted(results.importances.items(), key=lambda item: item[1])
+    sorted_importances = sorted(results.importances.items(), key=lambda item: item[1])
 
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
-        axes.barh([escape_label(key) for key, _ in ordered], [100 * share for _, share in ordered], color=DOT_COLOR)
+        axes.barh(
+            [escape_label(key) for key, _ in sorted_importances],
+            [100 * share for _, share in sorted_importances],
+            color=DOT_COLOR,
+        )
         axes.set_xlabel("% of the variance, by itself; keys that every trial has")
 
-    return _render_svg(draw, 8, 0.6 + 0.35 * len(ordered))
+    return _render_svg(draw, 8, 0.6 + 0.35 * len(sorted_importances))

@@ -93,15 +93,15 @@ def summarize_trials(trials: Trials) -> SearchResults:
 
 def _trial_result(trial: FrozenTrial) -> TrialResult:
     attributes = read_trial_attributes(trial)
-    awaited = None if trial.state.is_finished() else attributes.waits_for
+    awaited_trial = None if trial.state.is_finished() else attributes.waits_for
     validations = tuple(trial.intermediate_values[step] for step in sorted(trial.intermediate_values))
     return TrialResult(
         number=trial.number,
         configuration=attributes.configuration or {},
         ended=WAITING_STATUS
-        if awaited is not None
+        if awaited_trial is not None
         else UNFINISHED_STATE_NAMES.get(trial.state) or attributes.ended or "failed",
-        reason=attributes.reason if awaited is None else describe_wait(awaited),
+        reason=attributes.reason if awaited_trial is None else describe_wait(awaited_trial),
         value=trial.value if trial.state == TrialState.COMPLETE else None,
         values=tuple(attributes.values),
         validations=validations,

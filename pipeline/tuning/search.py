@@ -104,7 +104,7 @@ def open_search(
 
 
 def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
-    """Raise DataError where a fold would be empty, or BLEU without a mean over folds; texts that cannot be read are
+    """Raise DataError if a fold would be empty, or BLEU without a mean over folds; texts that cannot be read are
     left to the stage that reads them.
     """
     problem = None
@@ -118,7 +118,7 @@ def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
 
 
 def _check_folder_has_no_run(folder: Path) -> None:
-    """Raise CannotWrite where a folder holds a run, beside whose artifacts a search would lie."""
+    """Raise CannotWrite if the folder of a search already has a run with its artifacts."""
     artifacts = [each.makes for each in chain.STAGES_BY_NAME.values() if (folder / each.makes).exists()]
     if artifacts and not (folder / "trials").exists():
         raise CannotWrite(f"{folder}: holds a run ({', '.join(artifacts)}); give the search another name (search.name)")
@@ -177,7 +177,7 @@ def _is_run_of_other_recipe(recipe: Recipe, run: RunPaths) -> bool:
 
 
 def describe_averaged_runs(config: SearchConfig) -> str:
-    """The words that say of which runs a trial's figure is the mean; "" where it is of one run."""
+    """Name the runs over which a trial's figure is the mean, in words; "" for a single run."""
     sizes = [(config.folds or 1, "fold"), (config.repeats, "seed")]
     counts = " and ".join(format_count(number, name) for number, name in sizes if number > 1)
     return f", the mean of {counts}" if counts else ""
@@ -237,13 +237,13 @@ def train_best(
 def _check_tests_before_training(
     recipes: Sequence[Recipe], root: Path, command: Sequence[str], reporter: Reporter
 ) -> None:
-    """Raise RecipeError where the tests of runs were scored by --final before, unless just these runs' were.
+    """Raise RecipeError if the tests of runs were scored by --final before, unless just these runs' were.
 
     Datasets, whose tests the ledger knows, are made for that; models, which may take hours, are not.
     """
     runs = [RunPaths(root / each.name) for each in recipes]
     has_other_model = any(map(_is_run_of_other_recipe, recipes, runs))
-    for run in runs if has_other_model else ():  # before a model whose scores were looked at makes room
+    for run in runs if has_other_model else ():  # before a model with scores in use is removed
         if run.model.exists():
             check_tests_unused(run, again=False)
     for recipe in recipes:

@@ -41,7 +41,7 @@ class Parameter:
         return all(key in earlier_values and earlier_values[key] == value for key, value in self.only_if)
 
     def suggest(self, trial: "Trial") -> ParameterValue:
-        """The value that a trial of Optuna has for this key, drawn by its sampler where it has none yet."""
+        """The value that a trial of Optuna has for this key, drawn by its sampler if it has none yet."""
         if self.values is None:
             return trial.suggest_float(self.key, self.low, self.high, log=self.log)
         if self.ordered:

@@ -111,8 +111,7 @@ class Trials:
 
     @contextmanager
     def claim_trial(self) -> Iterator[ClaimedTrial | None]:
-        """Yield a trial for this worker: one that another left unfinished, or else a new one; None if there is
-        none.
+        """Yield a trial for this worker: an unfinished one of a dead worker, or a new one; None if there is none.
 
         No other worker takes the trial while the body runs.
         """
@@ -122,8 +121,8 @@ class Trials:
             yield claimed_trial
 
     def _resume_abandoned_trial(self, stack: ExitStack) -> ClaimedTrial | None:
-        """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
-        been lowered. One whose configuration a worker runs under another number is left for when that has ended.
+        """The first trial that no worker runs, unless finished and running trials reach `search.trials`, which may have
+        been lowered. A trial is skipped while a worker runs the same configuration under another number.
         """
         trials = self.all_trials()
         running = [each for each in trials if each.state == TrialState.RUNNING]
@@ -134,17 +133,17 @@ class Trials:
         running_configurations = [
             each.user_attrs[CONFIGURATION_ATTR] for each in visible_trials if CONFIGURATION_ATTR in each.user_attrs
         ]
-        abandoned = next(
+        abandoned_trial = next(
             (each for each in candidates if each.user_attrs.get(CONFIGURATION_ATTR) not in running_configurations), None
         )
         room = math.inf if self.config.trials is None else self.config.trials
         room -= sum(each.state.is_finished() for each in trials) + len(other_trials)
-        if abandoned is None or room <= 0 or not self._is_claimable(abandoned.number, stack):
+        if abandoned_trial is None or room <= 0 or not self._is_claimable(abandoned_trial.number, stack):
             return None
-        self._reset_samplers(abandoned.number)
-        trial = Trial(self.study, abandoned._trial_id)
-        self._replay_draws(trial, abandoned)
-        return ClaimedTrial(trial, self.trial_folder(abandoned.number), dict(abandoned.user_attrs))
+        self._reset_samplers(abandoned_trial.number)
+        trial = Trial(self.study, abandoned_trial._trial_id)
+        self._replay_draws(trial, abandoned_trial)
+        return ClaimedTrial(trial, self.trial_folder(abandoned_trial.number), dict(abandoned_trial.user_attrs))
 
     def _is_claimable(self, number: int, stack: ExitStack) -> bool:
         """Return whether this worker could take a trial, whose lock it now has until `stack` ends."""
@@ -157,7 +156,7 @@ class Trials:
         return self.shares_folder or self.trial_folder(number).exists()
 
     def find_running_duplicate(self, number: int, configuration: Configuration) -> FrozenTrial | None:
-        """Return an earlier trial of just this configuration that another worker runs now; None if there is none.
+        """Return an earlier trial of the same configuration that another worker is running; None if there is none.
 
         Args:
             number: number of the trial to compare.
@@ -179,14 +178,14 @@ class Trials:
         self.study.sampler = make_sampler(self.config, number)
         self.study.pruner = PRUNERS[self.config.pruning]()
 
-    def _replay_draws(self, trial: Trial, abandoned: FrozenTrial) -> None:
+    def _replay_draws(self, trial: Trial, abandoned_trial: FrozenTrial) -> None:
         """Bring the sampler's generator to the place at which a worker died between two keys of a trial."""
-        if CONFIGURATION_ATTR in abandoned.user_attrs:
+        if CONFIGURATION_ATTR in abandoned_trial.user_attrs:
             return
         for parameter in self.parameters:
-            distribution = abandoned.distributions.get(parameter.key)
+            distribution = abandoned_trial.distributions.get(parameter.key)
             if distribution is not None and not distribution.single() and parameter.key not in trial.relative_params:
-                self.study.sampler.sample_independent(self.study, abandoned, parameter.key, distribution)
+                self.study.sampler.sample_independent(self.study, abandoned_trial, parameter.key, distribution)
 
     def _claim_new_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:
@@ -214,7 +213,7 @@ def _try_lock(path: Path, stack: ExitStack) -> bool:
 
 
 def find_duplicate(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
-    """Return an earlier trial of just this configuration with a figure, or that failed; None if there is none.
+    """Return an earlier trial of the same configuration that has a figure or failed; None if there is none.
 
     One that was pruned is none: beside the trials of today it may go on.
 

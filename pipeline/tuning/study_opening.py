@@ -1,4 +1,4 @@
-"""The study of a search opened: a new one, or the one there, if it is of the same search."""
+"""Opens the study of a search: a new one, or the existing one if it is of the same search."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ def open_trials(
     *,
     create: bool = True,
 ) -> Trials:
-    """The study of a search: a new one, or the one there, of which nothing is written.
+    """Open the study of a search: a new one, or the existing one, without writing to it.
 
     Args:
         config: the search.
@@ -122,7 +122,7 @@ def _open_or_create_study(
     if SEARCH_ATTR in study.user_attrs:
         return study, study.user_attrs[SEARCH_ATTR]
     if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
-        raise ValueError("has trials, and does not say of which search")
+        raise ValueError("has trials of an unknown search")
     for configuration in list_configurations(parameters) if config.method == "grid" else ():
         study.enqueue_trial(_to_optuna_values(configuration, parameters), skip_if_exists=True)
     study.set_user_attr(SEARCH_ATTR, settings)

@@ -61,7 +61,13 @@ class TrialOutcome:
 
 
 def run_trial(
-    trials: Trials, claimed: ClaimedTrial, base: Path, sets: Sequence[str], *, command: Sequence[str], log: TrialLog
+    trials: Trials,
+    claimed_trial: ClaimedTrial,
+    base: Path,
+    sets: Sequence[str],
+    *,
+    command: Sequence[str],
+    log: TrialLog,
 ) -> TrialOutcome:
     """Run a trial to its end and tell the study; of several seeds and folds the mean counts.
 
@@ -69,33 +75,35 @@ def run_trial(
 
     Args:
         trials: the trials of the search.
-        claimed: the trial.
+        claimed_trial: the trial.
         base: the base recipe.
         sets: `--set` texts.
         command: the command line, for the manifests.
         log: receives messages.
 
     Raises:
-        Stopped: the user stops the search; the trial then stays as it is, and the next worker goes on with it. The
+        StoppedError: the user stops the search; the trial then stays as it is, and the next worker goes on with it. The
             same holds for errors that have nothing to do with the configuration (no data, a full disk).
     """
-    configuration = suggest_configuration(trials.parameters, claimed.trial)
-    claimed.trial.set_user_attr(CONFIGURATION_ATTR, configuration)
-    if (twin := trials.find_running_duplicate(claimed.number, configuration)) is not None:
-        claimed.trial.set_user_attr(WAITS_FOR_ATTR, twin.number)
+    configuration = suggest_configuration(trials.parameters, claimed_trial.trial)
+    claimed_trial.trial.set_user_attr(CONFIGURATION_ATTR, configuration)
+    if (twin := trials.find_running_duplicate(claimed_trial.number, configuration)) is not None:
+        claimed_trial.trial.set_user_attr(WAITS_FOR_ATTR, twin.number)
         return TrialOutcome(WAITING_STATUS, describe_wait(twin.number), None)
-    if WAITS_FOR_ATTR in claimed.earlier:
-        claimed.trial.set_user_attr(WAITS_FOR_ATTR, None)
-    earlier = find_duplicate(trials, claimed.number, configuration)
-    if earlier is not None:
-        claimed.trial.set_user_attr(DUPLICATE_OF_ATTR, earlier.number)
-        status = str(earlier.user_attrs.get("ended") or FINISHED_STATUS)
-        outcome = TrialOutcome(status, f"the same configuration as trial {earlier.number}", earlier.value)
+    if WAITS_FOR_ATTR in claimed_trial.earlier:
+        claimed_trial.trial.set_user_attr(WAITS_FOR_ATTR, None)
+    duplicate = find_duplicate(trials, claimed_trial.number, configuration)
+    if duplicate is not None:
+        claimed_trial.trial.set_user_attr(DUPLICATE_OF_ATTR, duplicate.number)
+        status = str(duplicate.user_attrs.get("ended") or FINISHED_STATUS)
+        outcome = TrialOutcome(status, f"the same configuration as trial {duplicate.number}", duplicate.value)
     else:
-        outcome = _run_configuration(trials, claimed, configuration, base, sets, command, log)
-    claimed.trial.set_user_attr("ended", outcome.ended)
-    claimed.trial.set_user_attr("reason", outcome.reason)
-    trials.study.tell(claimed.trial, outcome.value if outcome.ended == FINISHED_STATUS else None, state=outcome.state)
+        outcome = _run_configuration(trials, claimed_trial, configuration, base, sets, command, log)
+    claimed_trial.trial.set_user_attr("ended", outcome.ended)
+    claimed_trial.trial.set_user_attr("reason", outcome.reason)
+    trials.study.tell(
+        claimed_trial.trial, outcome.value if outcome.ended == FINISHED_STATUS else None, state=outcome.state
+    )
     remove_artifacts_of_worse_trials(trials)
     return outcome
 
@@ -126,7 +134,7 @@ def make_trial_recipe(
 
 def _run_configuration(
     trials: Trials,
-    claimed: ClaimedTrial,
+    claimed_trial: ClaimedTrial,
     configuration: Configuration,
     base: Path,
     sets: Sequence[str],
@@ -137,13 +145,13 @@ def _run_configuration(
     if SEARCH_ATTR in trials.study.user_attrs:
         check_base_recipe_unchanged(trials, base, sets)
     try:
-        recipe = make_trial_recipe(trials, base, sets, configuration, claimed.folder.name)
+        recipe = make_trial_recipe(trials, base, sets, configuration, claimed_trial.folder.name)
     except RecipeError as error:
         reason = str(error).splitlines()[0].removeprefix("flags: ")  # the configuration is given as those are
         return TrialOutcome(IMPOSSIBLE_STATUS, reason, None)
     check_inputs_unchanged(trials, recipe, configuration, base, sets)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
-    progress = TrialProgress(trials, claimed)
+    progress = TrialProgress(trials, claimed_trial)
     values: list[float] = []
     signatures: dict[str, str] = {}
     for number, run_recipe in enumerate(make_run_recipes(recipe, trials.config.folds, trials.config.repeats)):
@@ -175,7 +183,7 @@ def _run_configuration(
             raise DataError(mean_problem, file=trials.folder)  # no fault of what is tried
         if not math.isfinite(values[-1]):
             return TrialOutcome(FAILED_STATUS, f"its {trials.config.metric} of validation is {values[-1]}", None)
-    claimed.trial.set_user_attr("values", values)
+    claimed_trial.trial.set_user_attr("values", values)
     return TrialOutcome(FINISHED_STATUS, "", math.fsum(values) / len(values))
 
 
@@ -206,14 +214,14 @@ def make_run_recipes(recipe: Recipe, folds: int | None, repeats: int) -> list[Re
 def _prepare_dataset(
     trials: Trials, recipe: Recipe, progress: TrialProgress, command: Sequence[str], reporter: Reporter
 ) -> None:
-    """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
+    """Make the tokenizer and dataset of a trial, or copy those of another trial with the same settings."""
     root = trials.folder / "trials"
     run = RunPaths(run_folder(recipe, root))
     with convert_os_errors(run.folder):
         make_folder_below(trials.folder, run.folder)
     for stage in (each for each in stages_of_recipe(recipe) if each in SHARED_STAGES):
-        with hold_lock(trials.folder / ".share.lock") as waited:
-            progress.exclude_waiting_time(waited)
+        with hold_lock(trials.folder / ".share.lock") as seconds_waited:
+            progress.exclude_waiting_time(seconds_waited)
             plan = plan_stage(recipe, stage, run)
             assert plan is not None
             folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
@@ -228,7 +236,7 @@ def _prepare_dataset(
 def _train_trial(
     trials: Trials, recipe: Recipe, progress: TrialProgress, command: Sequence[str], log: TrialLog
 ) -> tuple[float, str]:
-    """Train one fold with one seed from where it is; its figure of validation with its signature, "" if it has none."""
+    """Train or resume one fold with one seed; return its validation figure and signature, "" if it has none."""
     run = RunPaths(run_folder(recipe, trials.folder / "trials"))
     progress.raise_if_pruned()
     log.updates = 0

@@ -22,14 +22,14 @@ class TrialPruned(Exception):
 class TrialProgress:
     """The costs and figures of a trial so far, kept in the study as it goes on; and whether it is worth going on."""
 
-    def __init__(self, trials: Trials, claimed: ClaimedTrial) -> None:
-        self._trial, self._metric = claimed.trial, trials.config.metric
+    def __init__(self, trials: Trials, claimed_trial: ClaimedTrial) -> None:
+        self._trial, self._metric = claimed_trial.trial, trials.config.metric
         self._prunes = trials.config.pruning != "none"
-        self._seconds = float(claimed.earlier.get("seconds", 0.0))
-        self._updates: dict[str, int] = dict(claimed.earlier.get("updates_of", {}))
-        self._validated: list[int] = list(claimed.earlier.get("validated", []))
-        self._reported = set(trials.all_trials()[claimed.number].intermediate_values)
-        self._is_behind = bool(claimed.earlier.get(PRUNE_ATTR))
+        self._seconds = float(claimed_trial.earlier.get("seconds", 0.0))
+        self._updates: dict[str, int] = dict(claimed_trial.earlier.get("updates_of", {}))
+        self._validated: list[int] = list(claimed_trial.earlier.get("validated", []))
+        self._reported = set(trials.all_trials()[claimed_trial.number].intermediate_values)
+        self._is_behind = bool(claimed_trial.earlier.get(PRUNE_ATTR))
         self._clock = time.monotonic()
         self._run, self._is_first = "", True
 
@@ -39,11 +39,11 @@ class TrialProgress:
         return sum(self._updates.values())
 
     def start_run(self, run: str, *, is_first: bool) -> None:
-        """Turn to a run; validations of the first one are compared with those of other trials."""
+        """Start to record a run; only validations of the first run are compared with those of other trials."""
         self._run, self._is_first = run, is_first
 
     def raise_if_pruned(self) -> None:
-        """Raise TrialPruned where this was decided before, and the worker died before it was told."""
+        """Raise TrialPruned if this was decided before, and the worker died before it was told."""
         if self._is_behind:
             raise TrialPruned
 

@@ -76,7 +76,7 @@ def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter],
     """
     for index, trial in enumerate(trials):
         if trial.number != index:
-            raise ValueError(f"trial {trial.number!r:.20} stands at place {index}")
+            raise ValueError(f"trial {trial.number!r:.20} is at position {index}")
         try:
             _check_attributes(trial, parameters, num_runs)
             _check_trial_values(trial)
@@ -106,7 +106,7 @@ def configuration_problem(configuration: Configuration, parameters: Sequence[Par
         if key not in configuration:
             return f"{key} is missing"
         if key not in expected:
-            return f"{key!r:.80} is no key of this search, or has no value beside the others"
+            return f"{key!r:.80} is not a key of this search, or has no value although others have"
         if not expected[key].is_valid_value(configuration[key]):
             return f"{key} = {configuration[key]!r:.60}, which is not in its space"
     return None

@@ -1,4 +1,4 @@
-"""The workers of a search: each takes one trial after another until a limit is reached."""
+"""The workers of a search, which run one trial after another up to a limit."""
 
 import os
 import signal
@@ -43,20 +43,19 @@ class WorkerJob:
 
 
 def run_worker(job: WorkerJob) -> None:
-    """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
+    """Run trials up to the limit. Raises StoppedError when asked to stop; the next worker resumes the trial."""
     num_finished = sum(each.state.is_finished() for each in job.trials.all_trials())
     total = num_remaining_trials(job.trials.config.trials, num_finished)
     with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=num_finished) as bar:
         while True:
-            with job.trials.claim_trial() as claimed:
-                if claimed is None:
-                    remove_artifacts_of_worse_trials(
-                        job.trials
-                    )  # whoever ended the last trial may have been killed before it did so
+            with job.trials.claim_trial() as claimed_trial:
+                if claimed_trial is None:
+                    # The worker of the last trial may have been killed before it did so.
+                    remove_artifacts_of_worse_trials(job.trials)
                     job.reporter.line(f"the search is over: {job.trials.stop_reason()}")
                     return
-                outcome = _run_trial(job, claimed)
-                job.reporter.line(describe_outcome(job.trials, claimed, outcome))
+                outcome = _run_trial(job, claimed_trial)
+                job.reporter.line(describe_outcome(job.trials, claimed_trial, outcome))
             bar.advance(outcome.ended != WAITING_STATUS, describe_best_trial(job.trials))
 
 
@@ -67,29 +66,29 @@ def num_remaining_trials(limit: int | None, num_finished: int) -> int | None:
     return None if limit is None else max(limit, num_finished)
 
 
-def _run_trial(job: WorkerJob, claimed: ClaimedTrial) -> TrialOutcome:
-    folder = claimed.folder
+def _run_trial(job: WorkerJob, claimed_trial: ClaimedTrial) -> TrialOutcome:
+    folder = claimed_trial.folder
     with convert_os_errors(folder):
         make_folder_below(job.trials.folder, folder)
         with open_file_below(job.trials.folder, folder / "log.txt", "a", encoding="utf-8") as log:
-            return run_trial(job.trials, claimed, job.base, job.sets, command=job.command, log=TrialLog(log))
+            return run_trial(job.trials, claimed_trial, job.base, job.sets, command=job.command, log=TrialLog(log))
 
 
-def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: TrialOutcome) -> str:
+def describe_outcome(trials: Trials, claimed_trial: ClaimedTrial, outcome: TrialOutcome) -> str:
     """Return the line about a trial that has ended.
 
     Args:
         trials: the trials of the search.
-        claimed: the trial.
+        claimed_trial: the trial.
         outcome: its end.
     """
-    trial = next(each for each in trials.all_trials() if each.number == claimed.number)
+    trial = next(each for each in trials.all_trials() if each.number == claimed_trial.number)
     settings = describe_configuration(trial.user_attrs.get("configuration", {}))
     figure = "" if outcome.value is None else f" {trials.config.metric} {outcome.value:.4f}"
     best = trials.finished_trials()[:1]
-    mark = " (best so far)" if best and best[0].number == claimed.number else ""
+    mark = " (best so far)" if best and best[0].number == claimed_trial.number else ""
     reason = f": {outcome.reason}" if outcome.reason else ""
-    return f"trial {claimed.number}: {outcome.ended}{reason}{figure}{mark}: {settings}"
+    return f"trial {claimed_trial.number}: {outcome.ended}{reason}{figure}{mark}: {settings}"
 
 
 def describe_configuration(configuration: Configuration) -> str:
@@ -125,7 +124,7 @@ def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> N
         arguments: the arguments of `tfm` for one worker.
 
     Raises:
-        Stopped: a worker was stopped.
+        StoppedError: a worker was stopped.
         TfmError: a worker failed.
     """
     if is_search_over(job.trials):
@@ -178,7 +177,7 @@ def _start_processes(
     pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     started: list[subprocess.Popen[str]] = []
     listeners: list[threading.Thread] = []
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nobody else tells them that the terminal was closed
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nothing else informs them that the terminal was closed
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         for _ in range(number):
@@ -239,7 +238,7 @@ def run_workers_on_cluster(
         num_workers: the number of workers; None for as many as there is room for.
 
     Raises:
-        Stopped: on SIGTERM, Ctrl-C or SIGHUP.
+        StoppedError: on SIGTERM, Ctrl-C or SIGHUP.
         TfmError: a worker failed.
     """
     if is_search_over(job.trials):

@@ -87,7 +87,7 @@ def _cooccurrences(lines: Sequence[str], rows: dict[str, int], window: int) -> M
     row_numbers, counts = np.concatenate(line_rows), np.zeros((len(rows), len(rows)), np.float32)
     for distance in range(1, window + 1):
         left, right = row_numbers[:-distance], row_numbers[distance:]
-        are_known = (left >= 0) & (right >= 0)  # between lines stand as many unknown words as the window has
+        are_known = (left >= 0) & (right >= 0)  # between lines are as many unknown words as in the window
         np.add.at(counts, (left[are_known], right[are_known]), 1)
         np.add.at(counts, (right[are_known], left[are_known]), 1)
     return counts

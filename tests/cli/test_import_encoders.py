@@ -114,7 +114,7 @@ def test_an_encoder_starts_a_training_of_another_task(name: str) -> None:
     first = ("tokenizer.source_from=ours", "training.init_from=ours", "model.pooling=first")
     run = tfm("run", "labels.toml", "--device", "cpu", *(word for each in first for word in ("--set", each)))
     assert run.code == 0, run.err
-    assert "begins with the encoder of ours (masked_language_model); its head is drawn anew" in run.err
+    assert "begins with the encoder of ours (masked_language_model); its head is initialized at random" in run.err
     config = json.loads(Path("runs/labels/model/config.json").read_text("utf-8"))
     assert (config["begin_token"], config["head_transform"], config["embedding_norm"]) == (True, False, True)
     report = json.loads(Path("runs/labels/scores/scores.json").read_text("utf-8"))

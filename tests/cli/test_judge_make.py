@@ -74,7 +74,7 @@ def test_made_again_it_is_the_same_and_another_one_needs_another_folder(texts: P
     assert {file.name: file.read_bytes() for file in (texts / "campaign").iterdir()} == before
     done = tfm(*words, "--seed", "2")
     assert done.code == 73
-    assert "holds another campaign, whose answers need its campaign.json; choose another folder" in done.err
+    assert "has another campaign, and its answers need campaign.json; choose another folder" in done.err
     assert {file.name: file.read_bytes() for file in (texts / "campaign").iterdir()} == before
 
 

@@ -295,7 +295,7 @@ def test_what_cannot_be_searched_is_refused_before_anything_runs(recipe: Path, s
 @pytest.mark.parametrize(
     ("head", "space", "settings", "problem"),
     [
-        ('metric = "bleu"', '"decoding.beam" = { values = [1] }', (), "training.validation says how it translates"),
+        ('metric = "bleu"', '"decoding.beam" = { values = [1] }', (), "which uses training.validation"),
         ("", '"training.device" = { choices = ["cpu"] }', (), "cannot be varied: it does not change what is learned"),
         (
             'metric = "bleu"',

@@ -161,4 +161,4 @@ def test_a_damaged_checkpoint_is_refused_by_name(stages: Stages, corpora: Path, 
 def test_a_model_without_languages_cannot_be_asked_for_one(stages: Stages) -> None:
     asked = tfm("translate", stages.folder, "eins zwei", "--to", "deu", *SEARCH)
     assert asked.code == 65
-    assert "was not trained with languages, so it cannot be asked for deu: remove --to" in " ".join(asked.err.split())
+    assert "was not trained with languages, so it cannot translate into deu: remove --to" in " ".join(asked.err.split())

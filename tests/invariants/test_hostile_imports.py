@@ -27,7 +27,7 @@ KIN = {"M2M100ForConditionalGeneration": "pre-norm", "MBartForConditionalGenerat
 NAMES = [each.name for each in IMPORT_CLASSES]
 OWN = {class_name for class_name, _ in KINDS.values()}
 """Classes whose folders here could be imported."""
-REASONS = ("a width of", "has no place in ours", "its positions are", "do not fit", "it has no", "must divide")
+REASONS = ("a width of", "does not use", "its positions are", "do not fit", "it has no", "must divide")
 """In messages that do not name the key, but what of the weights does not fit it."""
 
 

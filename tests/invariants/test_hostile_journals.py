@@ -135,8 +135,11 @@ def test_every_attribute_of_a_trial(tmp_path: Path, where: str, every: int) -> N
         ({"a": True, "b": 1.0, "c": "x"}, "a = True, which is not in its space"),
         ({"a": 1, "b": 11.0, "c": "x"}, "b = 11.0, which is not in its space"),
         ({"a": 1, "b": 1.0, "c": "y"}, "d is missing"),
-        ({"a": 1, "b": 1.0, "c": "x", "d": 0.1}, "'d' is no key of this search, or has no value beside the others"),
-        ({"a": 1, "b": 1.0, "c": "x", "data.path": "/etc"}, "'data.path' is no key of this search"),
+        (
+            {"a": 1, "b": 1.0, "c": "x", "d": 0.1},
+            "'d' is not a key of this search, or has no value although others have",
+        ),
+        ({"a": 1, "b": 1.0, "c": "x", "data.path": "/etc"}, "'data.path' is not a key of this search"),
         ([], r"configuration: \[\]: Input should be a valid dictionary"),
     ],
 )
@@ -216,7 +219,7 @@ def test_trials_of_no_search_are_refused(tmp_path: Path) -> None:
     journal = tmp_path / "s" / "trials.journal"
     text = journal.read_text("utf-8")
     journal.write_text(text.replace('{"search":{"seed":1}}', '{"other":1}'), "utf-8")
-    with pytest.raises(DataError, match="has trials, and does not say of which search"):
+    with pytest.raises(DataError, match="has trials of an unknown search"):
         opened(tmp_path / "s")
 
 

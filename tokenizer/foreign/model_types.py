@@ -13,7 +13,7 @@ from tfm.tokenizer.tokenizer import tokenizers_error_message
 
 
 def add_model_type(document: dict[str, Any]) -> dict[str, Any]:
-    """The tokenizer.json as `tokenizers` writes it today where its model has no type; any other as it is.
+    """Add the model's type to a tokenizer.json without one, as `tokenizers` writes it today; others are unchanged.
 
     Raises ValueError if that library reads no tokenizer from it.
     """

@@ -13,8 +13,8 @@ ORIGINAL_IDS_FILE = "original_ids.json"
 
 @dataclass(frozen=True)
 class FairseqNumbering:
-    """The ids of a class of transformers for the pieces of a SentencePiece model: those of some control tokens, and
-    how far behind its place in the model any other piece stands.
+    """How a class of transformers numbers the pieces of a SentencePiece model: the ids of some control tokens, and the
+    offset of all other pieces.
     """
 
     control_ids: Mapping[str, int]
@@ -73,5 +73,5 @@ def fairseq_ids(pieces: Mapping[int, str], ids: Sequence[int | None], numbering:
     if tuple(pieces.get(number) for number in range(len(MODEL_HEAD))) != MODEL_HEAD:
         return [*ids]
     control_ids, offset = numbering.control_ids, numbering.offset
-    moved = [None if number is None else control_ids.get(pieces[number], number + offset) for number in ids]
-    return [control_ids["<pad>"] if moved[0] is None else moved[0], *moved[1:]]
+    renumbered_ids = [None if number is None else control_ids.get(pieces[number], number + offset) for number in ids]
+    return [control_ids["<pad>"] if renumbered_ids[0] is None else renumbered_ids[0], *renumbered_ids[1:]]

@@ -61,7 +61,7 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
 
 
 def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
-    """Raise ValueError where a tokenizer has more pieces than the model, before any of them is looked at."""
+    """Raise ValueError if a tokenizer has more pieces than the model, before any of them is looked at."""
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Collection) and len(vocab) > size:
         raise ValueError(f"its tokenizer has {len(vocab)} pieces and its embedding {size}")
@@ -105,7 +105,7 @@ def _has_default_role_ids(roles: Mapping[str, int], size: int) -> bool:
 
 
 def _make_unique_name(name: str, token_id: int) -> str:
-    """The name of a piece that is none of our control tokens, even if it is called so there."""
+    """Return a name for a piece that is not one of our control tokens, even if the piece has the name of one."""
     return f"{name}:{token_id}" if name in SPECIAL_TOKENS else name
 
 
@@ -117,7 +117,7 @@ def _renumber_document(
     vocab = model["vocab"]
     in_model = {*vocab.values()} if isinstance(vocab, Mapping) else {*range(len(vocab))}
     last = max([len(SPECIAL_TOKENS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
-    model_ids = range(last + 1)  # what is added has the ids behind these
+    model_ids = range(last + 1)  # added tokens have the ids after these
     if isinstance(model["vocab"], list):
         scores = [score for _, score in model["vocab"]]
         low = min(scores)
@@ -164,7 +164,7 @@ def finds_control_tokens(backend: tokenizers.Tokenizer) -> bool:
 
 
 def cut_spelled_control_tokens(document: Mapping[str, Any]) -> dict[str, Any]:
-    """tokenizer.json whose control tokens are ours, such that no text spells one."""
+    """Return tokenizer.json with our control tokens, which no text can spell."""
     model = document["model"]
     if not _finds_whole_pieces(model):
         return {**document, "model": {**model, "merges": _merges_without(model, {*SPECIAL_TOKENS})}}
@@ -185,7 +185,7 @@ def _merges_without(model: Mapping[str, Any], control: Collection[str | None]) -
     faulty = [number for number, each in enumerate(merges) if len(each) != 2 or not all(each)]
     if faulty:
         problem = f"its merge {faulty[0] + 1} ({model['merges'][faulty[0]]!r:.40}) is no pair of pieces"
-        raise ValueError(f"{problem}: save it anew, by the tokenizers or transformers that it is from")
+        raise ValueError(f"{problem}: save it again, with the version of tokenizers or transformers that it is from")
     names = {*control}
     return [each for each in merges if names.isdisjoint((*each, each[0] + each[-1].removeprefix(prefix)))]
 

@@ -46,7 +46,7 @@ class SentencePieceModel:
 
 
 def parse_sentencepiece_model(data: bytes) -> SentencePieceModel:
-    """The model in the bytes of a .spm or .model file. Raises ValueError if it is none, or of another kind."""
+    """Parse the bytes of a .spm or .model file. Raises ValueError if they are not a model of a supported kind."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"its SentencePiece model has {len(data):,} bytes, and {MAX_BYTES:,} at most are read")
     scores: dict[str, float] = {}
@@ -90,7 +90,7 @@ def parse_sentencepiece_model(data: bytes) -> SentencePieceModel:
 def build_tokenizer_json(
     model: SentencePieceModel, pieces: list[str], roles: Mapping[str, str], size: int = 0, *, unknown: str = UNK
 ) -> dict[str, Any]:
-    """tokenizer.json of the model, for a vocabulary whose ids say where each piece stands.
+    """Return tokenizer.json of the model, for a vocabulary with the ids of pieces.
 
     Args:
         model: what cuts texts; pieces that the vocabulary lacks are left out: see `add_unnumbered_model_pieces`.
@@ -220,7 +220,7 @@ def _merges(model: SentencePieceModel, names: Set[str]) -> list[tuple[str, str]]
 
 
 def build_tokenizer_json_with_model_ids(model: SentencePieceModel) -> dict[str, Any]:
-    """tokenizer.json of a model under its own numbers. Raises ValueError if nothing stands for what is unknown."""
+    """Return tokenizer.json of a model with its own ids. Raises ValueError if it has no unknown token."""
     unknown = [piece for piece, of_type in model.types.items() if of_type == UNKNOWN]
     if len(unknown) != 1:
         raise ValueError(f"its SentencePiece model has {len(unknown)} pieces for what is unknown, and not one")

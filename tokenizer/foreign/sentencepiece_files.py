@@ -19,7 +19,7 @@ TokenizerJson = Mapping[str, Any]
 
 
 def is_from_sentencepiece(tokenizer: Tokenizer) -> bool:
-    """Whether a tokenizer was read from a SentencePiece model: some of its pieces are those of another side."""
+    """Whether a tokenizer was read from a SentencePiece model, some of its pieces those of the other side."""
     document = tokenizer.document
     decoders = (document["decoder"] or {}).get("decoders", [])
     return (
@@ -29,7 +29,7 @@ def is_from_sentencepiece(tokenizer: Tokenizer) -> bool:
 
 
 def sentencepiece_ids(tokenizer: Tokenizer) -> dict[str, int]:
-    """The numbering of a vocabulary as vocab.json has it: each piece as it is called there, and its id."""
+    """The ids of pieces as in vocab.json, by the names of pieces there."""
     return {tokenizer.piece(number).removeprefix(FILLER_PREFIX): number for number in range(tokenizer.vocab_size)}
 
 
@@ -53,7 +53,7 @@ def build_sentencepiece_model(tokenizer: Tokenizer) -> bytes:
 
 
 def _piece_scores(document: TokenizerJson) -> Iterator[tuple[str, float]]:
-    """The pieces of texts with their scores; those that merges make first have the highest ones."""
+    """The scores of pieces; a piece that merges make earlier has a higher score."""
     model, control = document["model"], {each["content"] for each in document["added_tokens"]}
     names = [
         name

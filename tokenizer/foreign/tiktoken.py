@@ -55,7 +55,7 @@ PATTERN_BY_SIZE = {
 
 
 def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
-    """The rank of each piece. Raises ValueError, which names the line, where one has none, or one that was there."""
+    """Read the rank of each piece. Raises ValueError, naming the line, if a line has no rank or repeats one."""
     rank_by_piece: dict[bytes, int] = {}
     ranks: set[int] = set()
     size = 0

@@ -1,4 +1,4 @@
-"""A tokenizer that is another one with more pieces: pieces that have an id keep it, and new pieces have the ids behind.
+"""A tokenizer that extends another: old pieces keep their ids, and new pieces get the ids after them.
 
 The pieces of a text without a new piece stay the same: merges of byte-pair encoding come after all old ones, WordPiece
 looks for the longest piece, and the most probable pieces of a unigram model are still those if no path through a new
@@ -24,7 +24,7 @@ TokenizerJson = dict[str, Any]
 def append_pieces(
     document: TokenizerJson, pieces: Mapping[str, float], merges: Sequence[tuple[str, str]] = ()
 ) -> TokenizerJson:
-    """tokenizer.json with more pieces behind all others, and with more merges behind the others.
+    """Return tokenizer.json with new pieces after all others, and new merges after all others.
 
     pieces: with their log probabilities, which only a unigram model has a use for; none is below its lowest one, from
     which follows what an unknown letter costs.
@@ -66,7 +66,7 @@ def control_token_spellable_in_text(document: TokenizerJson) -> str | None:
 
 
 def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
-    """Whether a tokenizer is the old one with more pieces behind its own, which alone may be made of new merges."""
+    """Whether a tokenizer is the old one with more pieces after its own, and only new pieces have new merges."""
     if isinstance(old, CodePoints) or isinstance(new, CodePoints) or new.vocab_size <= old.vocab_size:
         return False
     new_document, old_document = new.document, old.document

@@ -24,7 +24,7 @@ BYTE_PIECE_PATTERN = r"<0x[0-9A-F]{2}>"
 
 
 def grow_bpe(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:
-    """Byte-pair encoding with further merges, behind all others: they join what is left of a text after those.
+    """Learn further merges of byte-pair encoding, which apply after all existing ones.
 
     Each makes a new piece: none makes an old one in another way, and no two make the same.
     """
@@ -67,8 +67,8 @@ def grow_unigram(document: TokenizerJson, words: WordCounts, count: int, min_fre
     new = [
         piece for piece, score in scores_by_piece.items() if piece not in known_pieces and score > score_of_parts(piece)
     ]
-    chosen = sorted(new, key=lambda piece: len(piece) > 1)[:count]  # letters first, then by probability
-    return append_pieces(document, {piece: scores_by_piece[piece] for piece in chosen})
+    chosen_pieces = sorted(new, key=lambda piece: len(piece) > 1)[:count]  # letters first, then by probability
+    return append_pieces(document, {piece: scores_by_piece[piece] for piece in chosen_pieces})
 
 
 def grow_word(document: TokenizerJson, words: WordCounts, count: int, min_frequency: int) -> TokenizerJson:

@@ -50,7 +50,7 @@ class GrowthTrainer:
         return len(self._words)
 
     def learn(self) -> Tokenizer:
-        """The tokenizer with its new pieces, of which there are `num_new`; there may be none."""
+        """Return the tokenizer with `num_new` new pieces, which may be 0."""
         words = {word: times for word, times in self._words.items() if not {*word} & {"\t", "\n"}}  # see `learn`
         grow = GROWERS[self._document["model"]["type"]]
         tokenizer = Tokenizer.from_json(json.dumps(grow(self._document, words, self.count, self._min_frequency)))
@@ -67,7 +67,7 @@ def growth_problem(old: Tokenizer) -> str | None:
     document: TokenizerJson = old.document
     model = document["model"]
     if has_unnumbered_pieces(document):
-        return "it cuts texts by pieces that have no number of their own, which new ones would stand behind"
+        return "it splits texts at pieces without an id, and new pieces would come after these"
     if model["type"] not in GROWERS:
         return f"its model is of another type ({model['type']})"
     if model["type"] == "WordPiece" and model["continuing_subword_prefix"] != CONTINUATION_PREFIX:

@@ -93,15 +93,18 @@ def figures(data: Found) -> dict[str, str]:
     }
     baseline = data["whole"]
     changes = sorted(
-        value / baseline - 1 for layers in data["taken"].values() for one in layers for value in one["without"]
+        value / baseline - 1
+        for layers in data["taken"].values()
+        for layer_losses in layers
+        for value in layer_losses["without"]
     )
     texts["heads taken away"] = str(len(changes))
     texts["heads whose loss costs less than 1 %"] = str(sum(each < 0.01 for each in changes))
     texts["perplexity of the whole model"] = f"{baseline:.3f}"
     for kind, layers in data["taken"].items():
-        largest = max(each for one in layers for each in one["without"])
+        largest = max(each for layer_losses in layers for each in layer_losses["without"])
         texts[f"most that one head costs, {kind}"] = f"{100 * (largest / baseline - 1):.1f} %"
-        best = [min(one["alone"]) / baseline for one in layers]
+        best = [min(layer_losses["alone"]) / baseline for layer_losses in layers]
         texts[f"one head in place of all of a layer, {kind}"] = ", ".join(f"{each:.2f}" for each in best)
     return texts
 

@@ -94,9 +94,9 @@ def fastest_seconds(run: Callable[[], object], budget: float) -> float:
     run()
     durations: list[float] = []
     while len(durations) < 5 or sum(durations) < budget:
-        began = time.process_time()
+        start = time.process_time()
         run()
-        durations.append(time.process_time() - began)
+        durations.append(time.process_time() - start)
     return min(durations)
 
 

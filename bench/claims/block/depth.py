@@ -47,8 +47,8 @@ def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes: mean and deviation of seeds; of those that diverged, each loss."""
     return {
         f"{name}, {depth} layers": format_losses(losses)
-        for name, by_depth in data["losses"].items()
-        for depth, losses in zip(data["depths"], by_depth, strict=True)
+        for name, losses_by_depth in data["losses"].items()
+        for depth, losses in zip(data["depths"], losses_by_depth, strict=True)
     }
 
 
@@ -62,12 +62,12 @@ def format_losses(losses: Sequence[float]) -> str:
 def draw(data: Found) -> "Figure":
     """Loss over depth, on a log axis, as far as it is below that of a network that has learned nothing."""
     lines = {
-        name: [mean_and_deviation(losses if max(losses) <= MAX_DRAWN else [max(losses)]) for losses in by_depth]
-        for name, by_depth in data["losses"].items()
+        name: [mean_and_deviation(losses if max(losses) <= MAX_DRAWN else [max(losses)]) for losses in losses_by_depth]
+        for name, losses_by_depth in data["losses"].items()
     }
     title = "validation loss a word after 200 updates, nats"
     figure = draw_deviations(data["depths"], lines, xlabel="layers", title=title)
-    lowest = min(loss for by_depth in data["losses"].values() for losses in by_depth for loss in losses)
+    lowest = min(loss for losses_by_depth in data["losses"].values() for losses in losses_by_depth for loss in losses)
     figure.axes[0].set_ylim(lowest - 0.2, MAX_DRAWN)
     return figure
 

@@ -85,8 +85,8 @@ def move_weights(
         weight.copy_(first + sum(step * move for step, move in zip(steps, moves, strict=True)))
 
 
-def rise(data: Found, name: str, step: float) -> float:
-    """The mean rise of the loss above that of the middle, over the points of the grid so far away along an axis."""
+def mean_loss_rise(data: Found, name: str, step: float) -> float:
+    """The mean rise of the loss above its value in the middle, over the points at distance `step` on the two axes."""
     losses, steps = data["losses"][name], data["steps"]
     middle = len(steps) // 2
     places = [steps.index(step), steps.index(-step)]
@@ -100,7 +100,7 @@ def figures(data: Found) -> dict[str, str]:
     for name, losses in data["losses"].items():
         texts[f"{name}: loss in the middle"] = f"{losses[middle][middle]:.2f}"
         for step in (0.4, 1.0):
-            texts[f"{name}: rise at {step}"] = f"{rise(data, name, step):.2f}"
+            texts[f"{name}: rise at {step}"] = f"{mean_loss_rise(data, name, step):.2f}"
     return texts
 
 

@@ -49,16 +49,16 @@ def measure(seeds: Sequence[int] = SEEDS, numbers: Sequence[int] = NUMBERS, num_
         for direction, runs_of_direction in runs.items()
     }
     sources, references = map(list, zip(*generate("test", num_tested, 1), strict=True))
-    together: dict[str, list[float]] = {}
+    ensemble_scores: dict[str, list[float]] = {}
     for direction, runs_of_direction in runs.items():
-        together[direction] = []
+        ensemble_scores[direction] = []
         for number in numbers:
             model = Model(
                 load_ensemble([run / "model" for run in runs_of_direction[:number]], "cpu"), LoggingReporter()
             )
             texts = model.translate(sources, beam=4)
-            together[direction].append(sacrebleu.corpus_bleu(texts, [references]).score)
-    return {"seeds": list(seeds), "single": single, "numbers": list(numbers), "together": together}
+            ensemble_scores[direction].append(sacrebleu.corpus_bleu(texts, [references]).score)
+    return {"seeds": list(seeds), "single": single, "numbers": list(numbers), "together": ensemble_scores}
 
 
 def figures(data: Found) -> dict[str, str]:

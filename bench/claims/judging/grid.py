@@ -21,7 +21,7 @@ GRID, DRAWN = "grid", "drawn uniformly"
 def measure(sides: Sequence[int] = SIDES, num_keys: int = NUM_KEYS, draws: int = 4000) -> Found:
     """Mean distance of the nearest configuration from the best, as a share of a range, by number of configurations.
 
-    One hyperparameter of several matters, and its best value is drawn anew each time.
+    One hyperparameter of several matters, and its best value is drawn again each time.
     """
     generator = np.random.default_rng(1)
     distances_by_case: dict[str, dict[str, list[float]]] = {}

@@ -100,8 +100,8 @@ def draw(data: Found) -> "Figure":
     left.set_xticks([place + 0.3 for place in range(len(STACKS))], [*STACKS])
     left.set_title("largest change of an output by another order of “john loves mary”", loc="left")
     left.legend(frameon=False, title="positions", ncols=4, loc="upper left")
-    copied = data["copied"]
-    right.bar([*copied], [*copied.values()], color=["#e6550d", "#3182bd"])
+    copy_scores = data["copied"]
+    right.bar([*copy_scores], [*copy_scores.values()], color=["#e6550d", "#3182bd"])
     right.set_title("exact copies, %", loc="left")
     right.set_xlabel("positions")
     return figure

@@ -116,11 +116,11 @@ def gradient_norms(network: Network, rows: Tensor) -> list[float]:
 def depth_norms(layers: Sequence[EncoderLayer], rows: Tensor) -> list[float]:
     """Norm of the gradient of u . output_T with respect to all rows before each layer, and after the last one."""
     layout = Layout.from_lengths(torch.tensor([len(rows)]))
-    between = [rows.clone().requires_grad_()]
+    layer_inputs = [rows.clone().requires_grad_()]
     for layer in layers:
-        between.append(layer(between[-1], layout, causal_mask(layout)))
-    direction = nn.functional.normalize(torch.randn_like(between[-1][-1]), dim=0)
-    gradients = torch.autograd.grad(between[-1][-1] @ direction, between)
+        layer_inputs.append(layer(layer_inputs[-1], layout, causal_mask(layout)))
+    direction = nn.functional.normalize(torch.randn_like(layer_inputs[-1][-1]), dim=0)
+    gradients = torch.autograd.grad(layer_inputs[-1][-1] @ direction, layer_inputs)
     return [float(each.norm()) for each in gradients]
 
 
@@ -137,7 +137,7 @@ def figures(data: Found) -> dict[str, str]:
 
 
 def quantity(ratio: float) -> str:
-    """A ratio with two digits: 0.56, 13, 3e-05; 0 where it is less than a float can hold."""
+    """A ratio with two digits: 0.56, 13, 3e-05; 0 if it is less than a float can hold."""
     if ratio == 0:
         return "0"
     return f"{ratio:.0e}" if ratio < 0.01 or ratio >= 1000 else f"{ratio:.2g}"

@@ -28,7 +28,7 @@ MODELS: Mapping[str, Sequence[str]] = {
 
 
 def read_pairs(name: str, sets: Sequence[str], size: int, seed: int) -> dict[str, float]:
-    """The figures of a model trained on so many pairs, which is trained where it is not there.
+    """The figures of a model trained on this many pairs, which is trained first if needed.
 
     Args:
         name: of the model.
@@ -52,10 +52,10 @@ def measure(sizes: Sequence[int] = SIZES, seeds: Sequence[int] = SEEDS) -> Found
 def figures(data: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {}
-    for name, of_sizes in data["scores"].items():
-        for size, of_seeds in zip(data["sizes"], of_sizes, strict=True):
+    for name, runs_by_size in data["scores"].items():
+        for size, runs in zip(data["sizes"], runs_by_size, strict=True):
             for key, digits in (("bleu", 1), ("loss", 2)):
-                texts[f"{key} of {name}, {size:,} pairs"] = format_seeds([each[key] for each in of_seeds], digits)
+                texts[f"{key} of {name}, {size:,} pairs"] = format_seeds([each[key] for each in runs], digits)
     return texts
 
 
@@ -63,8 +63,8 @@ def draw(data: Found) -> "Figure":
     """BLEU over the number of pairs, on a log axis."""
     title = "test BLEU after as many updates, mean ± deviation of seeds"
     lines = {
-        name: [mean_and_deviation([each["bleu"] for each in of_seeds]) for of_seeds in of_sizes]
-        for name, of_sizes in data["scores"].items()
+        name: [mean_and_deviation([each["bleu"] for each in runs]) for runs in runs_by_size]
+        for name, runs_by_size in data["scores"].items()
     }
     return draw_deviations(data["sizes"], lines, xlabel="pairs", title=title)
 

@@ -44,8 +44,8 @@ def mean_correlation(activations: Tensor) -> float:
     """The mean of the absolute correlations of two units' activations (images, units), of those that ever change."""
     centered = activations.double() - activations.double().mean(0)
     norms = centered.norm(dim=0)
-    alive = centered[:, norms > 0] / norms[norms > 0]
-    products, number = (alive.T @ alive).abs(), alive.shape[1]
+    normed_activations = centered[:, norms > 0] / norms[norms > 0]
+    products, number = (normed_activations.T @ normed_activations).abs(), normed_activations.shape[1]
     return float((products.sum() - products.trace()) / (number * (number - 1)))
 
 
@@ -54,12 +54,12 @@ def describe_features(network: nn.Sequential, images: Tensor) -> dict[str, float
     """The error of the images computed again, the pixels of a unit, and the correlation of units."""
     network.eval()
     activations = network[:2](images)
-    alive = activations.amax(0) > 0
+    is_alive = activations.amax(0) > 0
     weights: Tensor = network[0].weight  # type: ignore[assignment]
     return {
         "error": float(F.mse_loss(network(images), images)),
-        "alive": int(alive.sum()),
-        "pixels": float(count_pixels(weights[alive]).mean()),
+        "alive": int(is_alive.sum()),
+        "pixels": float(count_pixels(weights[is_alive]).mean()),
         "correlation": mean_correlation(activations),
         "active": 100 * float((activations > 0).double().mean()),
     }

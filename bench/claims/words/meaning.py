@@ -71,8 +71,8 @@ def count_contexts(lines: Sequence[Sequence[str]], words: Sequence[str]) -> Vect
     for line in lines:
         for position, word in enumerate(line):
             if word in rows:
-                near = (*line[max(position - WINDOW, 0) : position], *line[position + 1 : position + 1 + WINDOW])
-                counts[rows[word]].update(near)
+                context = (*line[max(position - WINDOW, 0) : position], *line[position + 1 : position + 1 + WINDOW])
+                counts[rows[word]].update(context)
     vocabulary = sorted(set().union(*counts))
     return np.array([[each[word] for word in vocabulary] for each in counts], np.float64)
 
@@ -94,16 +94,16 @@ def cosines(vectors: Vectors) -> Vectors:
 
 def split_pairs(words: Sequence[str], likeness: Vectors) -> dict[str, list[float]]:
     """Likeness (words, words) of the pairs within a group, and of those of two groups."""
-    group = {word: name for name, some in GROUPS.items() for word in some}
+    group = {word: name for name, members in GROUPS.items() for word in members}
     values_by_kind: dict[str, list[float]] = {"related": [], "others": []}
     for (i, a), (j, b) in itertools.combinations(enumerate(words), 2):
         values_by_kind["related" if group[a] == group[b] else "others"].append(float(likeness[i, j]))
     return values_by_kind
 
 
-def share_of_wins(related: Sequence[float], others: Sequence[float]) -> float:
+def share_of_wins(related: Sequence[float], unrelated: Sequence[float]) -> float:
     """The share of related pairs that are nearer than another one, a tie counted half: the area under the ROC curve."""
-    first, second = np.array(related)[:, None], np.array(others)
+    first, second = np.array(related)[:, None], np.array(unrelated)
     return float((first > second).mean() + 0.5 * (first == second).mean())
 
 

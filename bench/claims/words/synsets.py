@@ -40,7 +40,7 @@ def distances_up(wordnet: WordNet, synset: Synset) -> dict[Synset, int]:
 
 
 def path_similarity(wordnet: WordNet, first_word: str, second_word: str) -> float:
-    """The path similarity of the two nearest noun synsets of two words; 0 where none have anything above in common."""
+    """The path similarity of the two nearest noun synsets of two words; 0 if none have anything above in common."""
     ups = [
         [distances_up(wordnet, each) for each in wordnet.synsets(word) if each.part == "noun"]
         for word in (first_word, second_word)
@@ -72,14 +72,14 @@ def figures(data: Found) -> dict[str, str]:
 
     texts, kinds = {}, data["kinds"]
     for kind, pairs in kinds.items():
-        related, others = pairs["related"], pairs["others"]
-        texts[f"{kind}: related nearer than others"] = f"{100 * share_of_wins(related, others):.0f} %"
+        related, unrelated = pairs["related"], pairs["others"]
+        texts[f"{kind}: related nearer than others"] = f"{100 * share_of_wins(related, unrelated):.0f} %"
         texts[f"{kind}: mean, related"] = f"{np.mean(related):.2f}"
-        texts[f"{kind}: mean, others"] = f"{np.mean(others):.2f}"
-        if kind == WORDNET or len({*related, *others}) == 1:
+        texts[f"{kind}: mean, others"] = f"{np.mean(unrelated):.2f}"
+        if kind == WORDNET or len({*related, *unrelated}) == 1:
             continue
         by_path = kinds[WORDNET]
-        of_all = spearmanr(by_path["related"] + by_path["others"], related + others).statistic
+        of_all = spearmanr(by_path["related"] + by_path["others"], related + unrelated).statistic
         texts[f"{kind}: rank correlation with WordNet"] = f"{of_all:.2f}"
         of_related = spearmanr(by_path["related"], related).statistic
         texts[f"{kind}: rank correlation with WordNet, related pairs alone"] = f"{of_related:.2f}"

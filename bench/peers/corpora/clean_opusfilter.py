@@ -38,10 +38,10 @@ def main(request: dict[str, Any]) -> None:
     if request["duplicates"]:
         parameters = {"inputs": filtered, "outputs": unique, "hash": "xxh64"}
         steps.append({"type": "remove_duplicates", "parameters": parameters})
-    began = time.perf_counter()
+    start = time.perf_counter()
     common = {"output_directory": str(out), "default_n_jobs": request["workers"]}
     OpusFilter({"common": common, "steps": steps}).execute_steps()
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     num_kept = Path(unique[0] if request["duplicates"] else filtered[0]).read_text(encoding="utf-8").count("\n")
     print(json.dumps({"seconds": seconds, "kept": num_kept}))
 

@@ -19,16 +19,16 @@ def main(request: dict[str, Any]) -> None:
         raise SystemExit("subword-nmt has BPE alone")
     folder = Path(request["folder"])
     lines = [line for name in request["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
-    began, codes = time.perf_counter(), io.StringIO()
+    start, codes = time.perf_counter(), io.StringIO()
     learn_bpe(io.StringIO("".join(f"{line}\n" for line in lines)), codes, request["vocab_size"], total_symbols=True)
-    learning = time.perf_counter() - began
+    learning = time.perf_counter() - start
 
     codes.seek(0)
     splitter = BPE(codes)
-    began, pieces = time.perf_counter(), 0
+    start, pieces = time.perf_counter(), 0
     for line in lines:
         pieces += len(splitter.process_line(line).split())
-    print(json.dumps({"rate": len(lines) / (time.perf_counter() - began), "pieces": pieces, "learning": learning}))
+    print(json.dumps({"rate": len(lines) / (time.perf_counter() - start), "pieces": pieces, "learning": learning}))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ LINES_PER_BATCH = 1000
 
 def main(request: dict[str, Any]) -> None:
     folder, size = Path(request["folder"]), request["vocab_size"]
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     model, trainer = (
         (models.BPE(), trainers.BpeTrainer(vocab_size=size, show_progress=False))
         if request["kind"] == "bpe"
@@ -25,15 +25,15 @@ def main(request: dict[str, Any]) -> None:
     learner = Tokenizer(model)
     learner.normalizer, learner.pre_tokenizer = normalizers.NFC(), pre_tokenizers.Metaspace()
     learner.train([str(folder / name) for name in request["texts"]], trainer)
-    learning = time.perf_counter() - began
+    learning = time.perf_counter() - start_time
 
     lines = [line for name in request["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    began, pieces = time.perf_counter(), 0
+    start_time, pieces = time.perf_counter(), 0
     for start in range(0, len(lines), LINES_PER_BATCH):
         encodings = tokenizer.encode_batch_fast(lines[start : start + LINES_PER_BATCH], add_special_tokens=False)
         pieces += sum(len(each.ids) for each in encodings)
-    print(json.dumps({"rate": len(lines) / (time.perf_counter() - began), "pieces": pieces, "learning": learning}))
+    print(json.dumps({"rate": len(lines) / (time.perf_counter() - start_time), "pieces": pieces, "learning": learning}))
 
 
 if __name__ == "__main__":

@@ -35,13 +35,13 @@ def main(request: dict[str, Any]) -> None:
         "include_prompt_in_result": False,
     }
     options |= {"beam_size": 1} if request["greedy"] else {"sampling_topk": request["top_k"]}
-    tokens, began = 0, 0.0
+    tokens, start_time = 0, 0.0
     for number in range(request["repeats"] + 1):
         if number == 1:
-            tokens, began = 0, time.perf_counter()
+            tokens, start_time = 0, time.perf_counter()
         results = engine.generate_batch([start] * num_texts, **options)
         tokens += sum(len(each.sequences_ids[0]) for each in results)
-    print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}))
+    print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - start_time}))
 
 
 if __name__ == "__main__":

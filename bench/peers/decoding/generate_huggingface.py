@@ -26,14 +26,14 @@ def main(request: dict[str, Any]) -> None:
         "use_cache": True,
     }
     options |= {"do_sample": False} if request["greedy"] else {"do_sample": True, "top_k": request["top_k"]}
-    tokens, began = 0, 0.0
+    tokens, start = 0, 0.0
     with torch.inference_mode():
         for number in range(request["repeats"] + 1):
             if number == 1:
-                tokens, began = 0, time.perf_counter()
+                tokens, start = 0, time.perf_counter()
             output = model.generate(ids.expand(1 if request["greedy"] else request["texts"], -1), **options)
             tokens += output.shape[0] * (output.shape[1] - ids.shape[1])
-    print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}))
+    print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - start}))
 
 
 if __name__ == "__main__":

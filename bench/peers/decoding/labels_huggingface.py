@@ -26,9 +26,9 @@ def main(request: dict[str, Any]) -> None:
         return [tags_of(line, pieces) for line, pieces in zip(lines, predictions, strict=True)]
 
     labels_of(request["lines"][:WARM_UP])
-    began = time.perf_counter()
+    start = time.perf_counter()
     labels = labels_of(request["lines"])
-    print(json.dumps({"seconds": time.perf_counter() - began, "labels": labels}))
+    print(json.dumps({"seconds": time.perf_counter() - start, "labels": labels}))
 
 
 def tags_of(line: str, pieces: list[dict[str, Any]]) -> str:

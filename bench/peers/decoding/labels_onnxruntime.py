@@ -13,9 +13,9 @@ WARM_UP = 256
 def main(request: dict[str, Any]) -> None:
     label = runpy.run_path(str(Path(request["model"]) / "label.py"))["tag" if request["is_tagger"] else "label"]
     label(request["lines"][:WARM_UP])
-    began = time.perf_counter()
+    start = time.perf_counter()
     labels = label(request["lines"])
-    print(json.dumps({"seconds": time.perf_counter() - began, "labels": labels}))
+    print(json.dumps({"seconds": time.perf_counter() - start, "labels": labels}))
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ class Curve(TrainerCallback):  # type: ignore[misc]
 
 def main(request: dict[str, Any]) -> None:
     sources, targets = read_pieces(request["source"]), read_pieces(request["target"])
-    waiting, longest = read_pieces(request["valid"]), max(map(len, sources + targets))
-    curve = Curve(waiting, request["every"], {"beam": request["beam"], "batch": 64, "longest": longest - 2})
+    valid_sources, longest = read_pieces(request["valid"]), max(map(len, sources + targets))
+    curve = Curve(valid_sources, request["every"], {"beam": request["beam"], "batch": 64, "longest": longest - 2})
     arguments = Seq2SeqTrainingArguments(
         "hf_out",
         per_device_train_batch_size=request["sentences"],
@@ -58,7 +58,7 @@ def main(request: dict[str, Any]) -> None:
         **SETTINGS,
     )
     Seq2SeqTrainer(
-        model=make_model(request["size"], max(longest, *map(len, waiting))),
+        model=make_model(request["size"], max(longest, *map(len, valid_sources))),
         args=arguments,
         train_dataset=Pairs(sources, targets),
         data_collator=StepClock(0, 0).collate,

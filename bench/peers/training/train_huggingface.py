@@ -62,7 +62,7 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
     def __init__(self, warmup: int, steps: int) -> None:
         self.first, self.last = warmup, warmup + steps
         self.batches = self.tokens = self.real = self.positions = 0
-        self.began = self.ended = 0.0
+        self.start = self.ended = 0.0
 
     def collate(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
         sources, targets = [each["input_ids"] for each in examples], [each["labels"] for each in examples]
@@ -79,7 +79,7 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         if state.global_step == self.first:
-            self.began = time.perf_counter()
+            self.start = time.perf_counter()
         if state.global_step == self.last:
             self.ended = time.perf_counter()
 
@@ -110,7 +110,7 @@ def main(request: dict[str, Any]) -> None:
         data_collator=clock.collate,
         callbacks=[clock],
     ).train()
-    rate, padding = clock.tokens / (clock.ended - clock.began), 1 - clock.real / clock.positions
+    rate, padding = clock.tokens / (clock.ended - clock.start), 1 - clock.real / clock.positions
     print(json.dumps({"rate": rate, "tokens": clock.tokens / request["steps"], "padding": padding}))
 
 

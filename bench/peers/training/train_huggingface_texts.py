@@ -74,7 +74,7 @@ class Collator(TrainerCallback):  # type: ignore[misc]
     def __init__(self, task: str, vocab: int, warmup: int, steps: int) -> None:
         self.task, self.vocab, self.first, self.last = task, vocab, warmup, warmup + steps
         self.batches = self.predictions = 0
-        self.began = self.ended = 0.0
+        self.start = self.ended = 0.0
 
     def collate(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
         tokens = pad_rows([each["input_ids"] for each in examples], PAD)
@@ -93,7 +93,7 @@ class Collator(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         if state.global_step == self.first:
-            self.began = time.perf_counter()
+            self.start = time.perf_counter()
         if state.global_step == self.last:
             self.ended = time.perf_counter()
 
@@ -137,7 +137,7 @@ def main(request: dict[str, Any]) -> None:
         data_collator=collator.collate,
         callbacks=[collator],
     ).train()
-    predictions, seconds = collator.predictions, collator.ended - collator.began
+    predictions, seconds = collator.predictions, collator.ended - collator.start
     print(json.dumps({"rate": predictions / seconds, "tokens": predictions / request["steps"]}))
 
 

@@ -159,10 +159,10 @@ def main(request: dict[str, Any]) -> None:
         collate_fn=stack_pairs,
         drop_last=True,
     )
-    labels_only, num_images, began = request["model"]["task"] == "classification", 0, time.perf_counter()
+    labels_only, num_images, start = request["model"]["task"] == "classification", 0, time.perf_counter()
     for step, (images, ids) in zip(range(warmup + request["steps"]), chain.from_iterable(repeat(loader)), strict=False):
         if step == warmup:
-            num_images, began = 0, time.perf_counter()
+            num_images, start = 0, time.perf_counter()
         begin, end = torch.tensor([BOS_ID]), torch.tensor([EOS_ID])
         targets = torch.stack(ids) if labels_only else pad_ids([torch.cat([each, end]) for each in ids])
         inputs = targets if labels_only else pad_ids([torch.cat([begin, each]) for each in ids])
@@ -173,7 +173,7 @@ def main(request: dict[str, Any]) -> None:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         num_images += len(images)
-    rate = num_images / (time.perf_counter() - began)
+    rate = num_images / (time.perf_counter() - start)
     parameters = sum(each.numel() for each in model.parameters())
     print(json.dumps({"rate": rate, "images": num_images / request["steps"], "parameters": parameters}))
 

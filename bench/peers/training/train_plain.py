@@ -85,12 +85,12 @@ def main(request: dict[str, Any]) -> None:
     model = MODELS[request["architecture"]](size, longest).to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), 5e-4, betas=(0.9, 0.98), fused=True)
     tokens = real = positions = 0
-    began = time.perf_counter()
+    start = time.perf_counter()
     for step, rows in zip(range(warmup + request["steps"]), rows_of_batches(data), strict=False):
         if step == warmup:
             synchronize(device)
             tokens = real = positions = 0
-            began = time.perf_counter()
+            start = time.perf_counter()
         batch = make_pair_batch(data.train, rows)
         source, target = pad_rows(batch.source, batch.source_lengths), pad_rows(batch.target_in, batch.target_lengths)
         labels = pad_rows(batch.target_out, batch.target_lengths).to(device)
@@ -106,7 +106,7 @@ def main(request: dict[str, Any]) -> None:
         real += batch.source.numel() + batch.target_in.numel()
         positions += source.numel() + target.numel()
     synchronize(device)
-    rate = tokens / (time.perf_counter() - began)
+    rate = tokens / (time.perf_counter() - start)
     print(json.dumps({"rate": rate, "tokens": tokens / request["steps"], "padding": 1 - real / positions}))
 
 

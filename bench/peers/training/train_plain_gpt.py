@@ -107,11 +107,11 @@ def main(request: dict[str, Any]) -> None:
     )
     model, optimizer = model_and_optimizer
     model.train()
-    began, began_cpu = time.perf_counter(), time.process_time()
+    start, start_cpu = time.perf_counter(), time.process_time()
     for step in range(warmup + request["steps"]):
         if step == warmup:
             synchronize(torch.device(device))
-            began, began_cpu = time.perf_counter(), time.process_time()
+            start, start_cpu = time.perf_counter(), time.process_time()
         inputs, targets = (each.to(device) for each in draw_windows(text, size["block"], windows))
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             loss = model(inputs, targets)[1]
@@ -120,8 +120,8 @@ def main(request: dict[str, Any]) -> None:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     synchronize(torch.device(device))
-    tokens, seconds = windows * size["block"] * request["steps"], time.perf_counter() - began
-    cpu_rate = tokens / (time.process_time() - began_cpu)
+    tokens, seconds = windows * size["block"] * request["steps"], time.perf_counter() - start
+    cpu_rate = tokens / (time.process_time() - start_cpu)
     print(json.dumps({"rate": tokens / seconds, "cpu_rate": cpu_rate, "tokens": windows * size["block"]}))
 
 

@@ -25,9 +25,9 @@ def main(request: dict[str, Any]) -> None:
         seed=1,
     )
     model.build_vocab(texts)
-    began, began_cpu = time.perf_counter(), time.process_time()
+    start, start_cpu = time.perf_counter(), time.process_time()
     model.train(texts, total_examples=model.corpus_count, epochs=request["epochs"])
-    seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
+    seconds, cpu = time.perf_counter() - start, time.process_time() - start_cpu
     total = request["epochs"] * sum(map(len, texts))
     print(json.dumps({"rate": total / seconds, "cpu_rate": total / cpu}))
 

@@ -64,7 +64,7 @@ def make(
         bool, typer.Option("--show-reference", help="Show judges the first reference beside the source.")
     ] = False,
 ) -> None:
-    """Make a campaign in which people judge what models said, without knowing which of them said it.
+    """Make a campaign in which people judge the outputs of systems without knowing the systems.
 
     DIR gets a page and a table (CSV) for each judge, pearmut.json for Pearmut, and campaign.json, the key: keep it.
     """

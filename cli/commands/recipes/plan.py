@@ -1,4 +1,4 @@
-"""`tfm plan`: what a run will take, before it takes it."""
+"""`tfm plan`: the predicted costs of a run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,14 +68,14 @@ def plan(
         corpus, *vocabularies = count_corpus_and_vocabularies(resolved, number)
         stale_data = stale_data_reason(resolved)
     if stale_data is not None:
-        note = "the plan is that of the dataset on disk; `tfm tokenize` and `tfm preprocess` make it anew"
+        note = "the plan is that of the dataset on disk; `tfm tokenize` and `tfm preprocess` make it again"
         make_reporter().warn(f"{stale_data}: {note}")
     length = mean_reference_length(resolved) if devices is None else None
-    measured = None
+    measurement = None
     if devices is None:
-        measured = measure_short_training(recipe, sets or (), length, corpus.updates)
+        measurement = measure_short_training(recipe, sets or (), length, corpus.updates)
     vocabulary_pair = vocabularies[0], vocabularies[1]
-    run_plan = make_plan(resolved, corpus, vocabulary_pair, devices, measured, price=price, stale_data=stale_data)
+    run_plan = make_plan(resolved, corpus, vocabulary_pair, devices, measurement, price=price, stale_data=stale_data)
     if as_json:
         print_json(run_plan.as_json(), indent=1)
         return

@@ -1,4 +1,4 @@
-"""`tfm run`: the five stages of one or several recipes, or seeds of one, in one command; or cross-validation."""
+"""`tfm run`: the five stages of one or several recipes or seeds, or cross-validation, in one command."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -56,11 +56,11 @@ def run(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.recipes.recipe_batch import load_recipes, parse_seeds
 
-    several, flags = () if seeds is None else parse_seeds(seeds), {"training.device": device}
+    parsed_seeds, flags = () if seeds is None else parse_seeds(seeds), {"training.device": device}
     if folds is not None:
-        _cross_validate(recipes, folds, sets or (), flags, several, keep_going, as_json, cluster)
+        _cross_validate(recipes, folds, sets or (), flags, parsed_seeds, keep_going, as_json, cluster)
         return
-    loaded = load_recipes(recipes, sets or (), flags, several)
+    loaded = load_recipes(recipes, sets or (), flags, parsed_seeds)
     reporter, scores = make_reporter(), make_reporter(tables_on_stdout=True)
     failed = _recipe_runner(cluster)(
         loaded, keep_going=keep_going, command=command_line(), reporter=reporter, scores=scores

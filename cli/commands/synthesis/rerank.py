@@ -210,10 +210,10 @@ def _print_reranked_lists(
     for n_best_list in lists:
         end = begin + len(n_best_list.translations)
         order = begin + np.argsort(-scores[begin:end], kind="stable")
-        ordered = NBestList(n_best_list.source, tuple(n_best_list.translations[row - begin] for row in order))
+        reranked_list = NBestList(n_best_list.source, tuple(n_best_list.translations[row - begin] for row in order))
         begin = end
         if not jsonl:
-            print_data(ordered.translations[0].text)
+            print_data(reranked_list.translations[0].text)
             continue
         columns = {name: features[order, column].tolist() for column, name in enumerate(FEATURE_NAMES)}
-        print_data(list_as_json(ordered, columns, scores[order].tolist()))
+        print_data(list_as_json(reranked_list, columns, scores[order].tolist()))

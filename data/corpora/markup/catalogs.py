@@ -11,7 +11,9 @@ CONVERTERS_BY_BEGIN: Mapping[re.Pattern[str], tuple[str, str]] = {
     re.compile(r'\s*\{\s*"@@?[a-z]*locale"'): ("ARB", "arb2po"),
     re.compile(r"\s*<\?php\b"): ("PHP", "php2po"),
 }
-"""By how a catalog begins: what it is, and the program of translate-toolkit that makes PO of it and of another."""
+"""By the beginning of a catalog: its name, and the program of translate-toolkit that makes PO of it and of its
+translation.
+"""
 QT_PATTERN = re.compile(rf"{XML_BEGIN}(<!DOCTYPE TS[^>]*>\s*)?<TS\b")
 MOZILLA_PATTERN = re.compile(r"(?:##.*\n|\s*\n)*(?:;.+\n(?!;).+(?:\n\s*|\Z)){2}")
 FLUENT_PATTERN = re.compile(r"-?[A-Za-z][\w-]* =( .*)?|[ \t]+.*")
@@ -66,7 +68,9 @@ def _have_properties(lines: Sequence[str]) -> bool:
 def _are_properties(messages: Sequence[str]) -> bool:
     """Whether each line has a name of its own and, behind =, a value, most of which have letters."""
     matches = [PROPERTY_PATTERN.fullmatch(line) for line in messages]
-    found = [match for match in matches if match is not None]
-    if len(found) < max(MIN_MESSAGES_JUDGED, len(messages)) or len({match[1] for match in found}) < len(found):
+    properties = [match for match in matches if match is not None]
+    if len(properties) < max(MIN_MESSAGES_JUDGED, len(messages)) or len({match[1] for match in properties}) < len(
+        properties
+    ):
         return False
-    return 2 * sum(any(map(str.isalpha, match[2])) for match in found) > len(found)
+    return 2 * sum(any(map(str.isalpha, match[2])) for match in properties) > len(properties)

@@ -93,8 +93,8 @@ def resource_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     head = "\n".join(lines)
-    found = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
-    return found or _tree_problem(lines) or _yaml_problem(lines)
+    problem = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
+    return problem or _tree_problem(lines) or _yaml_problem(lines)
 
 
 def _tree_problem(lines: Sequence[str]) -> str | None:
@@ -121,13 +121,13 @@ def _yaml_problem(lines: Sequence[str]) -> str | None:
     items = [YAML_ITEM.fullmatch(line) for line in filled]
     if not all(key or item or line.startswith("  ") for key, item, line in zip(keys, items, filled, strict=True)):
         return None
-    for (key, _), (below, item) in pairwise(zip(keys, items, strict=True)):
-        if key is None or (below or item) is None:
+    for (key, _), (next_key, item) in pairwise(zip(keys, items, strict=True)):
+        if key is None or (next_key or item) is None:
             continue
         depth = len(key["indent"]) + len(key["items"])
         is_parent = key["value"] is None and key["key"].islower() and " " not in key["key"]
-        indent = len((below or item)["indent"])  # type: ignore[index]
-        if (is_parent and (indent > depth or item)) or (key["items"] and below and indent == depth):
+        indent = len((next_key or item)["indent"])  # type: ignore[index]
+        if (is_parent and (indent > depth or item)) or (key["items"] and next_key and indent == depth):
             return _yaml_reason(keys[0], keys[1])
     return None
 
@@ -138,4 +138,6 @@ def _yaml_reason(first: re.Match[str] | None, second: re.Match[str] | None) -> s
         remedy = "make PO of both, as by `yaml2po -t SOURCE TARGET OUT.po` of translate-toolkit"
         return f'holds messages of one language with their names (YAML): {remedy}, and set format = "po"'
     remedy = """python -c 'import json, yaml; print(json.dumps(yaml.safe_load(open("FILE"))))' > OUT.json"""
-    return f'is YAML, whose keys would be words: write it as JSON, as by {remedy}, whose rows format = "jsonl" reads'
+    return (
+        f'is YAML, and its keys would become words: write it as JSON, as by {remedy}; format = "jsonl" reads its rows'
+    )

@@ -51,11 +51,11 @@ def utterance_ids_problem(lines: Sequence[str]) -> str | None:
     words = [line.split() for line in lines if line.strip() and not line.startswith(NIST_COMMENT_MARK)]
     if len(words) < MIN_LINES_JUDGED or max(map(len, words)) < 2:
         return None
-    for place, begin, end, pattern, remedy in (
+    for word_index, begin, end, pattern, remedy in (
         (0, "", "", UTTERANCE_ID_PATTERN, r"s/^[^ ]+ *//"),
         (-1, "(", ")", TRN_ID_PATTERN, r"/^;;/d; s/ *\([^ ]+\)$//"),
     ):
-        ids = [each[place] for each in words]
+        ids = [each[word_index] for each in words]
         names = {each.removeprefix(begin).removesuffix(end) for each in ids if each[0] == (begin or each[0])}
         if len(names) == len(ids) and all(map(pattern.fullmatch, names)):
             problem = f"has names of utterances beside the texts ({ids[0]:.40}), which would be words"

@@ -11,8 +11,8 @@ FOLDER_OF_TEXTS_WITHOUT_CLASS = "unsup"
 
 
 def class_folders_hint(folder: Path) -> str:
-    """Name the folders of classes in a folder, or in its folder for training, and what makes a table of them; empty if
-    there are none.
+    """Name the folders of classes in a folder or its training folder, and the command that makes a table of them; empty
+    if there are none.
     """
     inner = sorted(filter(Path.is_dir, folder.iterdir()), key=lambda path: (training_name_rank(path.name), path.name))
     for parent in (folder, *inner):

@@ -13,7 +13,7 @@ from tfm.data.lines import check_is_file
 
 
 def corpus_files(corpus: CorpusConfig, *, online: bool = False) -> list[Path]:
-    """The files of a corpus, in the order they are read; none for those that are not files.
+    """The files of a corpus, in the order of reading; none for a corpus without files.
 
     Args:
         corpus: the corpus.
@@ -26,38 +26,40 @@ def corpus_files(corpus: CorpusConfig, *, online: bool = False) -> list[Path]:
 
 
 def files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tuple[str, Path]]:
-    """The files of a corpus, each with its name in messages: its path, or the URL of which it is a copy."""
+    """The files of a corpus, each with its name for messages: its path, or the URL that it was copied from."""
     named_files: list[tuple[str, Path]] = []
-    for place in corpus_paths_or_urls(corpus):
-        if is_url(place):
-            named_files.append((redact_credentials(place), fetch_local_copy(place, online=online)))
+    for path_or_url in corpus_paths_or_urls(corpus):
+        if is_url(path_or_url):
+            named_files.append((redact_credentials(path_or_url), fetch_local_copy(path_or_url, online=online)))
             continue
-        if problem := _unnamed_side_problem(corpus, place):
-            raise DataError(problem, file=place)
-        paths = [place] if corpus.format == "text" or os.path.exists(place) else sorted(glob.glob(place))
+        if problem := _unnamed_side_problem(corpus, path_or_url):
+            raise DataError(problem, file=path_or_url)
+        paths = (
+            [path_or_url] if corpus.format == "text" or os.path.exists(path_or_url) else sorted(glob.glob(path_or_url))
+        )
         if not paths:
-            raise DataError("no such file", file=place)
+            raise DataError("no such file", file=path_or_url)
         named_files += [(each, check_is_file(Path(each))) for each in paths]
     return named_files
 
 
-def _unnamed_side_problem(corpus: CorpusConfig, place: str) -> str | None:
-    """The key to add, for a side of a corpus of text files that the recipe does not name and that is not there."""
-    if corpus.format != "text" or place not in ("source", "target") or place in corpus.model_fields_set:
+def _unnamed_side_problem(corpus: CorpusConfig, side: str) -> str | None:
+    """The problem of a side that the recipe does not name and whose file does not exist, with the key to add."""
+    if corpus.format != "text" or side not in ("source", "target") or side in corpus.model_fields_set:
         return None
-    if os.path.exists(place):
+    if os.path.exists(side):
         return None
-    remedy = ', or source = "none" for texts without one' if place == "source" else ""
-    return f"no such file: the corpus does not name its {place}; add {place} = FILE{remedy}"
+    remedy = ', or source = "none" for texts without one' if side == "source" else ""
+    return f"no such file: the corpus does not name its {side}; add {side} = FILE{remedy}"
 
 
 def corpus_paths_or_urls(corpus: CorpusConfig) -> list[str]:
-    """The paths, patterns and URLs of the files of a corpus; none for those that are not files."""
+    """The paths, patterns and URLs of the files of a corpus; none for a corpus without files."""
     if corpus.format == "text":
         return column_names(corpus)
     return [] if corpus.format in ("generated", "huggingface") else [required_path(corpus)]
 
 
 def required_path(corpus: CorpusConfig) -> str:
-    assert corpus.path is not None  # so says CorpusConfig
+    assert corpus.path is not None  # CorpusConfig checks it
     return corpus.path

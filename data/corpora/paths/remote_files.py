@@ -1,7 +1,7 @@
-"""Corpus files behind URLs (https://, s3://, hf://, ...), by fsspec: a copy in the user's cache folder is what is read.
+"""Corpus files at URLs (https://, s3://, hf://, ...): fsspec downloads a copy into the user's cache folder.
 
-The copy is made once, and again when the server says that the file has changed. Its SHA-256 is kept beside it, and
-checked each time.
+A file is downloaded once, and again when the server says that it has changed. The copy's SHA-256 is stored beside it
+and checked each time.
 """
 
 import errno
@@ -34,7 +34,7 @@ FILE_VERSION_FIELDS = (
     "blob_id",
     "generation",
 )
-"""Properties by which file systems tell that a file has changed; whatever their case and "-"."""
+"""Properties by which file systems show that a file has changed, in lower case and without "-"."""
 PACKAGES = {"http": "tfm-toolkit[remote]", "https": "tfm-toolkit[remote]", "hf": "huggingface_hub"}
 """Packages to install by scheme; fsspec has an extra for each of the others."""
 BLOCK_BYTES = 1 << 20
@@ -42,7 +42,7 @@ HTTP_SCHEMES = ("http", "https")
 HTTP_ENCODINGS = ("", "identity", "gzip", "x-gzip")
 """Content-Encoding of a body that can be kept as it comes: readers know gzip by its first bytes."""
 CONNECT_SECONDS, READ_SECONDS = 30.0, 60.0
-"""Patience for a connection, and for the next bytes of a file; a whole file may take as long as it does."""
+"""Time limits for a connection and for the next bytes of a file; the whole file has none."""
 CHANGED_MESSAGE = "it was changed meanwhile; run the command again"
 CREDENTIALS_REMEDY = (
     ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; for a public bucket FSSPEC_S3_ANON=true"
@@ -69,15 +69,15 @@ def cache_folder() -> Path:
 
 
 def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count, total: None) -> Path:
-    """Return the copy of a file behind a URL, made where there is none or the file has changed.
+    """Return the local copy of a file at a URL; download it if there is no copy or the file has changed.
 
     Args:
-        url: of a single file.
-        online: whether the server may be asked; else the copy is used as it is.
-        on_bytes: hears of bytes that are downloaded.
+        url: the URL of a single file.
+        online: whether the server may be contacted; else an existing copy is used unchanged.
+        on_bytes: (bytes downloaded, total or None), called after each block.
 
     Raises:
-        DataError: there is no copy and `online` is false, or the server does not give the file.
+        DataError: there is no copy and `online` is false, or the server does not send the file.
     """
     _check_url(url)
     if url in _refreshed_copies_by_url:
@@ -101,8 +101,8 @@ def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda 
         raise DataError(problem, file=redact_credentials(url)) from error
     except Exception as error:  # each file system of fsspec has errors of its own
         user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
-        said = _error_reason(error, url)
-        text = " ".join(said.replace(user, "***").split()) if user else " ".join(said.split())
+        message = _error_reason(error, url)
+        text = " ".join(message.replace(user, "***").split()) if user else " ".join(message.split())
         reason = redact_credentials(text) or type(error).__name__
         remedy = CREDENTIALS_REMEDY if url.startswith("s3:") and "credentials" in reason else ""
         remedy += "" if record is None else "; data.online = false reads the copy that was made before"
@@ -110,8 +110,8 @@ def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda 
 
 
 def _error_reason(error: BaseException, url: str) -> str:
-    """The reason of an error of a file system: a server's answer, which fsspec hides in a FileNotFoundError; our words
-    for those that are the name of a file alone, or a number.
+    """The reason of a file system's error: the server's answer, which fsspec hides in a FileNotFoundError, or our own
+    words if the error only has a file name or a number.
     """
     if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
         error = error.__cause__
@@ -127,8 +127,10 @@ def _check_url(url: str) -> None:
     match = URL_PATTERN.fullmatch(url)
     scheme = "" if match is None else match[1].lower()
     if scheme not in SCHEMES:
-        known = ", ".join(SCHEMES[:-1])
-        raise DataError(f'"{scheme}://" is no place of corpora; use one of {known}', file=redact_credentials(url))
+        supported = ", ".join(SCHEMES[:-1])
+        raise DataError(
+            f'"{scheme}://" is not a supported scheme; use one of {supported}', file=redact_credentials(url)
+        )
     if "::" in url or "*" in url:
         raise DataError("a URL names a single file, without * and ::", file=redact_credentials(url))
 
@@ -144,11 +146,11 @@ def _read_valid_download_record(file: Path) -> Mapping[str, Any] | None:
     """The record of a whole copy; None if there is none, or it was changed."""
     try:
         record = parse_json(file.with_name(file.name + DOWNLOAD_RECORD_SUFFIX).read_bytes())
-        with file.open("rb") as opened:
-            found = hashlib.file_digest(opened, "sha256").hexdigest()
+        with file.open("rb") as stream:
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     except (OSError, ValueError, DataError):
         return None
-    return record if isinstance(record, dict) and record.get("sha256") == found else None
+    return record if isinstance(record, dict) and record.get("sha256") == sha256 else None
 
 
 def _download_if_changed(
@@ -162,19 +164,20 @@ def _download_if_changed(
     if info.get("type", "file") != "file":
         raise DataError("is a folder; name a file", file=redact_credentials(url))
     marks = _version_marks(info)
-    tells_changes = bool(marks.keys() - {"size"})  # a server may tell the size alone, or nothing
-    if download_record is not None and tells_changes and download_record.get("marks") == marks:
+    has_version_marks = bool(marks.keys() - {"size"})  # a server may tell the size alone, or nothing
+    if download_record is not None and has_version_marks and download_record.get("marks") == marks:
         return file
     size = info.get("size")
-    at_once = {"block_size": 0} if is_http else {}  # parts might be of two versions, and not every server gives them
+    # Parts might be of two versions, and not every server sends parts.
+    open_options = {"block_size": 0} if is_http else {}
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=file.parent)
     digest, count = hashlib.sha256(), 0
     try:
-        with os.fdopen(handle, "wb") as written, system.open(path, "rb", **at_once) as stream:
+        with os.fdopen(handle, "wb") as output, system.open(path, "rb", **open_options) as stream:
             _check_encoding(url, stream)
             while block := stream.read(BLOCK_BYTES):
-                written.write(block)
+                output.write(block)
                 digest.update(block)
                 count += len(block)
                 on_bytes(len(block), size)
@@ -187,19 +190,19 @@ def _download_if_changed(
         os.replace(draft, file)
     finally:
         Path(draft).unlink(missing_ok=True)
-    kept = {"url": redact_credentials(url), "sha256": digest.hexdigest(), "marks": marks}
-    file.with_name(file.name + DOWNLOAD_RECORD_SUFFIX).write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    new_record = {"url": redact_credentials(url), "sha256": digest.hexdigest(), "marks": marks}
+    file.with_name(file.name + DOWNLOAD_RECORD_SUFFIX).write_text(json.dumps(new_record, indent=1) + "\n", "utf-8")
     return file
 
 
 def _version_marks(info: Mapping[str, Any]) -> dict[str, str]:
-    """Properties that a file system gives of a file, by which a change is seen."""
-    said = {name.lower().replace("-", ""): value for name, value in info.items()}
-    return {name: str(said[name]) for name in FILE_VERSION_FIELDS if said.get(name) is not None}
+    """Properties of a file in a file system that show whether it has changed."""
+    properties = {name.lower().replace("-", ""): value for name, value in info.items()}
+    return {name: str(properties[name]) for name in FILE_VERSION_FIELDS if properties.get(name) is not None}
 
 
 def _http_options() -> dict[str, Any]:
-    """Options of fsspec's file system of HTTP: bodies come as they are, and a large file may take its time."""
+    """Options of fsspec's HTTP file system: no decompression of bodies, and no limit on the total time."""
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
@@ -208,7 +211,7 @@ def _http_options() -> dict[str, Any]:
 
 
 def _check_encoding(url: str, stream: Any) -> None:
-    """Raise DataError where a server sends a file in an encoding that nobody asked for and no reader knows."""
+    """Raise DataError if a server sends a file in an encoding that nobody asked for and no reader knows."""
     headers = getattr(getattr(stream, "r", None), "headers", {})
     if (encoding := headers.get("Content-Encoding", "").lower()) not in HTTP_ENCODINGS:
-        raise DataError(f"is sent as {encoding:.40}, which was not asked for", file=redact_credentials(url))
+        raise DataError(f"is sent as {encoding:.40}, an encoding that was not requested", file=redact_credentials(url))

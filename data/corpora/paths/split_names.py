@@ -20,7 +20,7 @@ _SPLIT_WORD_PATTERN = re.compile(
 
 @dataclass(frozen=True)
 class SplitRoles:
-    """The name that is the validation data, those of test sets, the main one first, and those that are not used."""
+    """The name of the validation data, the names of the test sets, main one first, and the names that are not used."""
 
     valid: str | None
     tests: Sequence[str]
@@ -28,47 +28,51 @@ class SplitRoles:
 
 
 def classify_splits(names: Iterable[str]) -> SplitRoles:
-    """The splits that names stand for. The one `train` is training data; of validation data the first is used."""
+    """Classify names of splits: `train` is training data, and the first name of validation data is used."""
     other_names = sorted(name for name in names if name != TRAIN_NAME)
     tests = [name for name in other_names if _TEST_NAME_PATTERN.search(name)]
     tests.sort(key=lambda name: name != "test")
     valid = [name for name in VALID_NAMES if name in other_names]
     valid += [name for name in other_names if name not in (*valid, *tests) and _VALID_NAME_PATTERN.search(name)]
-    used = {*tests, *valid[:1]}
-    return SplitRoles(valid[0] if valid else None, tests, [name for name in other_names if name not in used])
+    used_names = {*tests, *valid[:1]}
+    return SplitRoles(valid[0] if valid else None, tests, [name for name in other_names if name not in used_names])
 
 
 def split_name_family(names: Iterable[str]) -> str:
-    """The beginning of the names of all splits of a corpus: "ptb." of ptb.train, ptb.valid, ptb.test; "opus-" of
-    opus-train, opus-dev; "" where a split is called train.
+    """Return the prefix that all splits of a corpus share: "ptb." of ptb.train, ptb.valid and ptb.test, "opus-" of
+    opus-train and opus-dev; "" if a split is called train.
 
-    If there are several, it is the one that the others begin with too (ptb.train beside ptb.char.train); otherwise
-    there is none.
+    If several prefixes are possible, it is the one with which the others begin, as for ptb.train beside
+    ptb.char.train; "" if there is none.
     """
-    known = set(names)
-    prefixes = (name.removesuffix(TRAIN_NAME) for name in known if name.endswith(TRAIN_NAME))
-    found = sorted((prefix for prefix in prefixes if prefix.endswith((".", "-", "_"))), key=len)
-    alone = TRAIN_NAME not in known and found and all(each.startswith(found[0]) for each in found)
-    return found[0] if alone else ""
+    known_names = set(names)
+    prefixes = (name.removesuffix(TRAIN_NAME) for name in known_names if name.endswith(TRAIN_NAME))
+    family_prefixes = sorted((prefix for prefix in prefixes if prefix.endswith((".", "-", "_"))), key=len)
+    is_single_family = (
+        TRAIN_NAME not in known_names
+        and family_prefixes
+        and all(each.startswith(family_prefixes[0]) for each in family_prefixes)
+    )
+    return family_prefixes[0] if is_single_family else ""
 
 
 def is_family_member(name: str, family: str) -> bool:
-    """Whether a name is that of a split of this family: no further dot stands in it."""
+    """Whether a split belongs to this family: after the family's prefix its name has no dot."""
     return name.startswith(family) and "." not in name.removeprefix(family)
 
 
 def is_split_name(name: str) -> bool:
-    """Whether a name sounds like one of a split."""
+    """Whether a name has a usual word for a split, such as test or dev."""
     return any(pattern.search(name) for pattern in (_TEST_NAME_PATTERN, _VALID_NAME_PATTERN, _SPLIT_WORD_PATTERN))
 
 
 def training_name_rank(name: str) -> int:
-    """Rank a name for training data: 0 if it names them, 1 if it names no split, 2 if it names another split."""
-    if (found := _SPLIT_WORD_PATTERN.search(name)) is not None and found[1].lower().startswith("tr"):
+    """Rank a name as that of training data: 0 for a training name, 1 for no name of a split, 2 for another split."""
+    if (match := _SPLIT_WORD_PATTERN.search(name)) is not None and match[1].lower().startswith("tr"):
         return 0
     return 2 if is_split_name(name) else 1
 
 
 def is_parallel_split_name(name: str) -> bool:
-    """Whether it is an error that one side of such files is missing; other names may be those of other languages."""
+    """Whether files of this name must have both sides; files of other names may be in other languages."""
     return name in (TRAIN_NAME, "test", *VALID_NAMES)

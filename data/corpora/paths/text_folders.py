@@ -44,8 +44,8 @@ def find_text_files(
     their other side.
     """
     if source == target:
-        alone, unpaired = find_text_files(folder, None, target)
-        return {name: (path, path) for name, (_, path) in alone.items()}, unpaired
+        target_pairs, unpaired = find_text_files(folder, None, target)
+        return {name: (path, path) for name, (_, path) in target_pairs.items()}, unpaired
     endings = {target: 1} if source is None else {source: 0, target: 1}
     sides_by_name: dict[str, list[Path | None]] = {}
     for path in sorted(folder.iterdir()):
@@ -56,11 +56,11 @@ def find_text_files(
             sides[endings[ending]] = sides[endings[ending]] or path
     pairs: dict[str, tuple[Path | None, Path]] = {}
     unpaired_files: list[str] = []
-    for name, (source_path, other) in sides_by_name.items():
-        if other is not None and (source_path is not None or source is None):
-            pairs[name] = (source_path, other)
+    for name, (source_path, target_path) in sides_by_name.items():
+        if target_path is not None and (source_path is not None or source is None):
+            pairs[name] = (source_path, target_path)
             continue
-        present, missing = (source_path or other), (target if other is None else source)
+        present, missing = (source_path or target_path), (target if target_path is None else source)
         if is_parallel_split_name(name):
             raise DataError(
                 f"its other side is missing: expected {name}.{missing} (or .gz) in the same folder", file=present
@@ -71,9 +71,10 @@ def find_text_files(
 
 
 def drop_languages_from_names(pairs: FilePairs, source: str, target: str) -> dict[str, tuple[Path | None, Path]]:
-    """Pairs of files by their names without the two languages: `train.en-ro` is train, `opus.en-ro-train` opus-train.
+    """Pairs of files by their names without the two languages: train for `train.en-ro`, opus-train for
+    `opus.en-ro-train`.
 
-    A name that would then be there twice stays.
+    A name is kept where two files would have the shorter one.
     """
     codes = "|".join(f"{re.escape(a)}[-_]{re.escape(b)}" for a, b in ((source, target), (target, source)))
     pattern = re.compile(rf"(?:^|[._-])(?:{codes})(?=$|[._-])")
@@ -82,20 +83,20 @@ def drop_languages_from_names(pairs: FilePairs, source: str, target: str) -> dic
     return {short[name] if short[name] and counts[short[name]] == 1 else name: pair for name, pair in pairs.items()}
 
 
-def found_files_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ...] | None, target: str) -> str:
-    """Name the pairs of files in a folder and the keys that would take them; empty if there are none.
+def file_pairs_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ...] | None, target: str) -> str:
+    """Name the pairs of files in a folder and the keys that would read them; empty if there are none.
 
     Args:
         folder: the folder.
-        pairs: its pairs of files with the endings that are asked for.
-        source: the ending, column or columns that are asked for.
-        target: likewise.
+        pairs: its pairs of files with the endings of the recipe.
+        source: the source's ending, column or columns in the recipe.
+        target: the target's ending or column in the recipe.
     """
     if pairs:
         source_file, target_file = pairs[min(pairs, key=training_name_rank)]
         first = '"none"' if source_file is None else f'"{source_file}"'
-        one = f'{{ source = {first}, target = "{target_file}" }}'
-        return f"; it has {format_names(pairs)}: name those for training, as data.train = [{one}]"
+        table = f'{{ source = {first}, target = "{target_file}" }}'
+        return f"; it has {format_names(pairs)}: name those for training, as data.train = [{table}]"
     names = [path.name for path in folder.iterdir()]
     if any(name.endswith(".bin") for name in names) and any(map(FAIRSEQ_DICTIONARY_PATTERN.fullmatch, names)):
         return "; it has what fairseq-preprocess writes: give the texts that it was made from"
@@ -104,46 +105,46 @@ def found_files_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ..
         name, _, ending = strip_compression_ending(path.name).rpartition(".")
         if name and SIDE_EXTENSION_PATTERN.fullmatch(ending) and ending not in endings.setdefault(name, []):
             endings[name].append(ending)
-    found = sorted((training_name_rank(name), name) for name, sides in endings.items() if len(sides) > 1)
-    if not found:
-        hint = _hint_of_languages_in_names(folder, source, target) if isinstance(source, str) else ""
-        return hint or _hint_of_two_files(folder)
-    name = found[0][1]
+    ranked_names = sorted((training_name_rank(name), name) for name, sides in endings.items() if len(sides) > 1)
+    if not ranked_names:
+        hint = _language_files_hint(folder, source, target) if isinstance(source, str) else ""
+        return hint or _two_files_hint(folder)
+    name = ranked_names[0][1]
     sides = sorted(filter(SIDE_NAMES.__contains__, endings[name]), key=SIDE_NAMES.index)
-    one, other = sides if len(sides) == 2 else endings[name][:2]
-    if isinstance(source, str) and other.lower() == source.lower():
-        one, other = other, one
-    files = format_names([f"{name}.{one} and {name}.{other}"])
-    return f'; it has {files}: set data.source = "{one}", data.target = "{other}"'
+    source_ending, target_ending = sides if len(sides) == 2 else endings[name][:2]
+    if isinstance(source, str) and target_ending.lower() == source.lower():
+        source_ending, target_ending = target_ending, source_ending
+    files = format_names([f"{name}.{source_ending} and {name}.{target_ending}"])
+    return f'; it has {files}: set data.source = "{source_ending}", data.target = "{target_ending}"'
 
 
-def _hint_of_languages_in_names(folder: Path, source: str, target: str) -> str:
-    """Name two files whose paths differ in their language or side alone, as FLORES, NTREX and OpenNMT have them:
-    deu_Latn.dev, src-train.txt, de/train.txt.
+def _language_files_hint(folder: Path, source: str, target: str) -> str:
+    """Name two files with paths that differ only in a language or side, as in FLORES, NTREX and OpenNMT: deu_Latn.dev,
+    src-train.txt, de/train.txt.
     """
     files: dict[tuple[str, ...], dict[str, Path]] = {}
     for path in islice(chain(sorted(folder.glob("*")), sorted(folder.glob("*/*"))), MAX_FILES_LOOKED_AT):
         parts = NAME_PART_PATTERN.split(strip_compression_ending(path.relative_to(folder).as_posix()))
-        same = ["*" if part in ("src", "ref") and part not in (source, target) else part for part in parts]
-        for place, part in enumerate(same):
+        normalized_parts = ["*" if part in ("src", "ref") and part not in (source, target) else part for part in parts]
+        for position, part in enumerate(normalized_parts):
             if (part in (source, target) or LANGUAGE_PART_PATTERN.fullmatch(part)) and path.is_file():
-                rest = *same[:place], "*", *same[place + 1 :]
-                files.setdefault(rest, {}).setdefault(part, path)
+                pattern = *normalized_parts[:position], "*", *normalized_parts[position + 1 :]
+                files.setdefault(pattern, {}).setdefault(part, path)
     file_pairs: list[tuple[Path, Path]] = []
     for by_language in files.values():
-        one, other = (_path_of_language(by_language, asked) for asked in (source, target))
-        if one is not None and other is not None and one != other:
-            file_pairs.append((one, other))
+        source_path, target_path = (_path_of_language(by_language, asked) for asked in (source, target))
+        if source_path is not None and target_path is not None and source_path != target_path:
+            file_pairs.append((source_path, target_path))
     if not file_pairs:
         return ""
-    one, other = min(file_pairs, key=lambda pair: training_name_rank(str(pair[0].relative_to(folder))))
-    names = format_names([f"{one.relative_to(folder)} and {other.relative_to(folder)}"])
-    keys = f'{{ source = "{one}", target = "{other}" }}'
+    source_path, target_path = min(file_pairs, key=lambda pair: training_name_rank(str(pair[0].relative_to(folder))))
+    names = format_names([f"{source_path.relative_to(folder)} and {target_path.relative_to(folder)}"])
+    keys = f'{{ source = "{source_path}", target = "{target_path}" }}'
     return f"; it has {names}: name those for training, as data.train = [{keys}]"
 
 
-def _hint_of_two_files(folder: Path) -> str:
-    """Name the two files for training whose paths differ in a single word, such as train/seq.in and train/seq.out,
+def _two_files_hint(folder: Path) -> str:
+    """Name the two training files with paths that differ in one word, such as train/seq.in and train/seq.out, or
     train_text.txt and train_labels.txt; empty if there are not two such files.
     """
     paths = [
@@ -151,23 +152,24 @@ def _hint_of_two_files(folder: Path) -> str:
     ]
     names = sorted(path.relative_to(folder).as_posix() for path in paths if not TABLE_ENDINGS & {*path.suffixes[-2:]})
     parts = {name: NAME_PART_PATTERN.split(name) for name in names if training_name_rank(name) == 0}
-    found = [
-        (one, other)
-        for one, other in combinations(parts, 2)
-        if len(parts[one]) == len(parts[other]) and sum(map(ne, parts[one], parts[other])) == 1
+    pairs = [
+        (source_name, target_name)
+        for source_name, target_name in combinations(parts, 2)
+        if len(parts[source_name]) == len(parts[target_name])
+        and sum(map(ne, parts[source_name], parts[target_name])) == 1
     ]
-    sides = [pair for pair in found if all(TARGET_WORD_PATTERN.search(name) is None for name in pair)]
-    if len(found) != 1 and len(sides) != 1:
+    pairs_without_targets = [pair for pair in pairs if all(TARGET_WORD_PATTERN.search(name) is None for name in pair)]
+    if len(pairs) != 1 and len(pairs_without_targets) != 1:
         return ""
-    one, other = found[0] if len(found) == 1 else sides[0]
-    if TARGET_WORD_PATTERN.search(one) and not TARGET_WORD_PATTERN.search(other):
-        one, other = other, one
-    keys = f'{{ source = "{folder / one}", target = "{folder / other}" }}'
-    return f"; it has {one} and {other}: name those for training, as data.train = [{keys}]"
+    source_name, target_name = pairs[0] if len(pairs) == 1 else pairs_without_targets[0]
+    if TARGET_WORD_PATTERN.search(source_name) and not TARGET_WORD_PATTERN.search(target_name):
+        source_name, target_name = target_name, source_name
+    keys = f'{{ source = "{folder / source_name}", target = "{folder / target_name}" }}'
+    return f"; it has {source_name} and {target_name}: name those for training, as data.train = [{keys}]"
 
 
-def _path_of_language(by_language: Mapping[str, Path], asked: str) -> Path | None:
+def _path_of_language(by_language: Mapping[str, Path], language: str) -> Path | None:
     """The file of a language, `de` or `deu`; None if there is none."""
-    if asked in by_language:
-        return by_language[asked]
-    return next((path for code, path in by_language.items() if code[:2] == asked[:2]), None)
+    if language in by_language:
+        return by_language[language]
+    return next((path for code, path in by_language.items() if code[:2] == language[:2]), None)

@@ -20,7 +20,7 @@ _WRAPPED_ARRAY_PATTERN = re.compile(
     rf"\s*+\{{(?:\s*+{_STRING_PATTERN}\s*+:\s*+(?:{_STRING_PATTERN}|[-+.\w]++)\s*+,)*+\s*+{_STRING_PATTERN}\s*+:\s*+(?P<array>\[)\s*+\{{",
     re.DOTALL,
 )
-"""An object whose first value that is none of text, number or null is an array of objects."""
+"""An object in which an array of objects follows texts, numbers and null."""
 
 
 def iterate_items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:
@@ -125,7 +125,7 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
 
 
 def _check_end_of_object(rest: bytes, path: Path) -> None:
-    """Raise DataError if what is behind an array in an object is not its end, or holds another array of objects."""
+    """Raise DataError if an object does not end soon after its array, or has another array of objects."""
     remedy = "keep one array of objects in a file"
     if len(rest) >= READ_BLOCK_CHARACTERS:
         raise DataError(f"the array has an end, and much more follows: {remedy}", file=path)
@@ -145,7 +145,7 @@ def _skip_separators(text: str, index: int) -> int:
 
 
 def _dict_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different; what one of two equal ones says would be lost."""
+    """Make an object and check that its keys differ, since `dict` would drop the first of two equal keys."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         counts = Counter(name for name, _ in pairs)

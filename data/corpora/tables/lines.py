@@ -84,7 +84,7 @@ def _num_cells(line: str, delimiter: str) -> int:
 
 
 def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
-    """Whether each row below the first has a space behind each delimiter, and quotation marks behind one: "a", "b"."""
+    """Whether each row below the first has a space after each delimiter, and quotation marks after one: "a", "b"."""
     mark = re.escape(delimiter)
     cell = rf'(?: *"(?:[^"]|"")*+" *|(?! *")[^{mark}]*+)'
     line_of_cells = re.compile(f"{cell}(?:{mark}{cell})*+")
@@ -100,7 +100,9 @@ def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
 
 
 def find_long_delimiter(path: Path) -> str | None:
-    """The delimiter of several characters that each of the first lines has as often; None if there is none."""
+    """Find a delimiter of several characters that occurs equally often in each of the first lines; None if there is
+    none.
+    """
     lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
     for mark in LONG_DELIMITERS:
         counts = {line.count(mark) for line in lines}
@@ -109,14 +111,14 @@ def find_long_delimiter(path: Path) -> str | None:
     return None
 
 
-def row_width(first: Sequence[str], others: Sequence[Sequence[str]]) -> int:
+def row_width(header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     """The number of cells of the rows below a first one: as many, or one more that the header does not name.
 
     So are names of rows, as R writes them before the others, and what is behind a delimiter at the end of each row.
     """
-    if others and (has_row_names(first, others) or has_empty_ends(first, others)):
-        return len(first) + 1
-    return len(first)
+    if rows and (has_row_names(header, rows) or has_empty_ends(header, rows)):
+        return len(header) + 1
+    return len(header)
 
 
 def has_row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

@@ -44,10 +44,10 @@ def value_problem(column: str, value: object) -> str | None:
     first = value[0] if isinstance(value, list) and value else None
     if not isinstance(first, dict):
         return None
-    for speaker, said in TURN_KEYS:
-        if speaker in first and said in first:
-            turns = f"{{source: .[-2].{said}, target: .[-1].{said}}}"
-            rows = f"jq -c '.. | arrays | select(.[0].{speaker}?) | {turns}' FILE"
+    for speaker_key, text_key in TURN_KEYS:
+        if speaker_key in first and text_key in first:
+            turns = f"{{source: .[-2].{text_key}, target: .[-1].{text_key}}}"
+            rows = f"jq -c '.. | arrays | select(.[0].{speaker_key}?) | {turns}' FILE"
             return f"holds turns of conversations: write what is read and the answer as two texts, as by {rows}"
     if "qas" in first:
         rows = (
@@ -109,18 +109,20 @@ def _array_problem(values: Sequence[object], *, is_line: bool) -> str:
         values: what is in it.
         is_line: whether each line of the file has one; else they are in an array around them.
     """
-    each = "" if is_line else ".[] | "
+    prefix = "" if is_line else ".[] | "
     if (problem := next(filter(None, map(spans_problem, values)), None)) is not None:
         return problem
     if len(values) == 2 and isinstance(values[1], dict) and "cats" in values[1]:
-        rows = f"jq -c '{each}{{text: .[0], label: (.[1].cats | to_entries | max_by(.value) | .key)}}' FILE"
+        rows = f"jq -c '{prefix}{{text: .[0], label: (.[1].cats | to_entries | max_by(.value) | .key)}}' FILE"
         return f"holds texts with scores of categories, as spaCy: write texts and labels, as by {rows}"
-    rows = f"jq -c '{each}{{source: .[0], target: .[1]}}' FILE"
+    rows = f"jq -c '{prefix}{{source: .[0], target: .[1]}}' FILE"
     return f"is an array, and a row must be an object with a name for each value, as by {rows}"
 
 
 def whole_document_problem(path: Path) -> str | None:
-    """Why a file whose only object goes over some or all of its lines is no table; None if it is one, or long."""
+    """Why a file with a single object over several or all lines is no table; None if it is a table, or too long to
+    tell.
+    """
     with open_maybe_compressed(path) as stream:
         head = stream.read(MAX_DOCUMENT_BYTES)
     if COCO_PATTERN.match(head) is not None and b'"caption"' in head:

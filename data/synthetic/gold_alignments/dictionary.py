@@ -59,22 +59,24 @@ NOUNS_LIKE_ADJECTIVES = frozenset(
 
 
 def _german_verb_forms(verb: Verb) -> set[str]:
-    """All German words that a verb can be, the prefix with it or apart."""
+    """All German forms of a verb, with and without its prefix."""
     forms = {*verb.present, *verb.past, verb.infinitive}
     joined = {verb.prefix + form for form in forms}
     return {*forms, *joined, verb.participle, f"{verb.prefix}zu{verb.infinitive}"}
 
 
 def _build_dictionary_and_verbs() -> tuple[Dictionary, frozenset[str]]:
-    """The dictionary of words with a translation of their own, and which of its words are verbs."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    """The dictionary of words that are translated one by one, and the set of its verbs."""
+    translations: defaultdict[str, set[str]] = defaultdict(set)
     verbs: set[str] = set()
     for noun in lexicon.NOUNS:
-        found[noun.lexeme].update(noun.german[0])
-        found[noun.english_plural].update(noun.german[1])
-        found[f"{noun.lexeme}'s"].add(noun.german[0][GENITIVE])
+        translations[noun.lexeme].update(noun.german[0])
+        translations[noun.english_plural].update(noun.german[1])
+        translations[f"{noun.lexeme}'s"].add(noun.german[0][GENITIVE])
     for adjective in lexicon.ADJECTIVES:
-        found[adjective.lexeme].update([adjective.german, *(adjective.stem + each for each in ADJECTIVE_ENDINGS)])
+        translations[adjective.lexeme].update(
+            [adjective.german, *(adjective.stem + each for each in ADJECTIVE_ENDINGS)]
+        )
     for verb in (
         *lexicon.VERBS,
         *lexicon.WEATHER_VERBS,
@@ -82,97 +84,98 @@ def _build_dictionary_and_verbs() -> tuple[Dictionary, frozenset[str]]:
         *lexicon.TO_INFINITIVE_VERBS,
     ):
         for form in verb.english:
-            found[form.split()[0]] |= _german_verb_forms(verb)
+            translations[form.split()[0]] |= _german_verb_forms(verb)
             verbs.add(form.split()[0])
     for form in BE_FORMS:
-        found[form].update((*BE.present, *BE.past))
+        translations[form].update((*BE.present, *BE.past))
     for form in ("have", "has"):  # of the perfect
-        found[form].update(("habe", "hat", "haben", *BE.present))
+        translations[form].update(("habe", "hat", "haben", *BE.present))
     for modal in _expressions_of_type(Modal):
         for words in (*modal.english, *(("cannot",) if modal is expressions.CAN else ())):
-            found[words.split()[0]].update(modal.german, modal.german_negated or ())
+            translations[words.split()[0]].update(modal.german, modal.german_negated or ())
             verbs.add(words.split()[0])
     for name in expressions.NAMES:
-        found[name], found[f"{name}'s"] = {name}, {f"{name}s"}
+        translations[name], translations[f"{name}'s"] = {name}, {f"{name}s"}
     single = [each for each in _expressions_of_type(BilingualWords) if " " not in each.english + each.german]
     for each in (*single, *expressions.NUMBERS[1:], *expressions.LARGE_NUMBERS):
-        found[each.english].add(each.german)
+        translations[each.english].add(each.german)
     for adverbs in (expressions.FREQUENCY_ADVERBS, expressions.PERFECT_ADVERBS, *expressions.MANNER_ADVERBS.values()):
         for each in adverbs:
-            found[each.english].add(each.german)
+            translations[each.english].add(each.german)
     for times in expressions.TIME_ADVERBS_BY_TENSE.values():
         for each in times:
             english, german = each.english.split(), each.german.split()
             if len(english) == len(german) < 3 and german[-1] != "uhr":
                 for source, target in zip(english, german, strict=True):
                     if source not in ("every", "on"):
-                        found[source].add(target)
+                        translations[source].add(target)
     for conjunction in CONJUNCTIONS:
-        found[conjunction.english].add(conjunction.german)
+        translations[conjunction.english].add(conjunction.german)
     for row in _OTHER_WORDS.replace("\n", "|").split("|"):
         if row.strip():
             source, *targets = row.split()
-            found[source].update(targets)
-    found.pop("", None)
+            translations[source].update(targets)
+    translations.pop("", None)
     return {
-        source.lower(): frozenset(lower_german(target) for target in targets) for source, targets in found.items()
+        source.lower(): frozenset(lower_german(target) for target in targets)
+        for source, targets in translations.items()
     }, frozenset(verbs | {"cost", "costs"})
 
 
 def _expressions_of_type(kind: type[T]) -> list[T]:
-    """The expressions of the grammar that have a name of their own."""
+    """The named expressions of the grammar, of one type."""
     return [each for each in vars(expressions).values() if isinstance(each, kind)]
 
 
 def _build_determiner_dictionary() -> Dictionary:
-    """All forms of the determiners, the numbers apart."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    """All forms of the determiners, except numbers."""
+    translations: defaultdict[str, set[str]] = defaultdict(set)
     for each in (value for value in vars(determiners).values() if isinstance(value, Determiner) and not value.negative):
         for word in each.english:
-            found[word].update(form for row in each.german for form in row)
+            translations[word].update(form for row in each.german for form in row)
     for each in determiners.POSSESSIVE_PRONOUN_DETERMINERS:
-        found[each.english[0]].update(form for row in each.german for form in row)
-    found["an"] = found["a"]
-    found["many"].add("viele")  # how many: wie viele
-    found["whose"] = {"dessen", "deren"}
-    found.pop("", None)
-    return {source: frozenset(target.lower() for target in targets) for source, targets in found.items()}
+        translations[each.english[0]].update(form for row in each.german for form in row)
+    translations["an"] = translations["a"]
+    translations["many"].add("viele")  # how many: wie viele
+    translations["whose"] = {"dessen", "deren"}
+    translations.pop("", None)
+    return {source: frozenset(target.lower() for target in targets) for source, targets in translations.items()}
 
 
 def _build_pronoun_dictionary() -> Dictionary:
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    translations: defaultdict[str, set[str]] = defaultdict(set)
     for each in phrases.PRONOUNS:
-        found[each.subject.lower()].add(each.german[0].lower())
-        found[each.object.lower()].update(form.lower() for form in each.german[1:])
-    found["it"].add("es")
-    found["who"].add("wer")
-    return {source: frozenset(targets) for source, targets in found.items()}
+        translations[each.subject.lower()].add(each.german[0].lower())
+        translations[each.object.lower()].update(form.lower() for form in each.german[1:])
+    translations["it"].add("es")
+    translations["who"].add("wer")
+    return {source: frozenset(targets) for source, targets in translations.items()}
 
 
 def build_verb_particles() -> dict[str, set[tuple[str, str]]]:
     """By the first word of an English verb, pairs of its English particle and its German prefix, "" for none."""
-    found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    particles_by_verb: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for verb in lexicon.VERBS:
         for form in verb.english:
             first, _, particle = form.partition(" ")
-            found[first].add((particle, verb.prefix))
-    return dict(found)
+            particles_by_verb[first].add((particle, verb.prefix))
+    return dict(particles_by_verb)
 
 
 def lower_german(word: str) -> str:
-    """Return a German word without its capital, unless the capital alone tells the noun: "der Junge", "junge"."""
+    """Return a German word in lower case, unless only its capital distinguishes a noun: "der Junge", "junge"."""
     return word if word in NOUNS_LIKE_ADJECTIVES else word.lower()
 
 
 def split_english(text: str) -> list[str]:
-    """Words without capitals and without the marks that end them."""
+    """Words in lower case, without final punctuation marks."""
     return [each.lower().rstrip(PUNCTUATION_MARKS) for each in text.split(" ")]
 
 
 def split_german(text: str) -> list[str]:
-    """Words without the marks that end them, and without capitals but those that `lower_german` leaves."""
-    first, *others = (each.rstrip(PUNCTUATION_MARKS) for each in text.split(" "))
-    return [first.lower(), *map(lower_german, others)]
+    """Words without final punctuation marks, in lower case as far as `lower_german` allows."""
+    first, *other_words = (each.rstrip(PUNCTUATION_MARKS) for each in text.split(" "))
+    return [first.lower(), *map(lower_german, other_words)]
 
 
 WORDS, VERBS = _build_dictionary_and_verbs()

@@ -71,17 +71,19 @@ def _link_clock_times(pair: PairLinks) -> None:
 
 
 def _progressive_auxiliaries(pair: PairLinks) -> dict[int, int]:
-    """Forms of "be" that a participle makes a progressive, which German has not, with the place of the participle."""
-    found: dict[int, int] = {}
-    for place, word in enumerate(pair.english):
+    """Positions of the forms of "be" in progressives, which German does not have, each with that of its participle."""
+    participle_by_auxiliary: dict[int, int] = {}
+    for position, word in enumerate(pair.english):
         if word in dictionary.ING_FORMS:
-            before = (each for each in range(place - 1, -1, -1) if pair.english[each] in dictionary.BE_FORMS)
-            found[next(before)] = place
-    return found
+            auxiliaries_before = (
+                each for each in range(position - 1, -1, -1) if pair.english[each] in dictionary.BE_FORMS
+            )
+            participle_by_auxiliary[next(auxiliaries_before)] = position
+    return participle_by_auxiliary
 
 
 def _phrasal_preposition_positions(pair: PairLinks) -> Iterator[int]:
-    """Yield the English places of prepositions of several words: "next" of "next to" is no "nächste"."""
+    """Yield the English positions of prepositions of several words: "next" in "next to" is not "nächste"."""
     for phrase in dictionary.PHRASAL_PREPOSITIONS:
         for first in range(len(pair.english) - len(phrase) + 1):
             if tuple(pair.english[first : first + len(phrase)]) == phrase:
@@ -89,12 +91,12 @@ def _phrasal_preposition_positions(pair: PairLinks) -> Iterator[int]:
 
 
 def _link_by_dictionary(pair: PairLinks, words: Dictionary, excluded: Collection[int] = ()) -> None:
-    """Link the words that a dictionary has; of several that fit each other the ones in order.
+    """Link the words in a dictionary; among several possible links choose those without crossings.
 
     Args:
         pair: the words, and the links so far.
         words: the dictionary.
-        excluded: English places that are not linked.
+        excluded: English positions that are not linked.
     """
     targets = pair.unlinked_german_positions()
     edges = {
@@ -104,35 +106,39 @@ def _link_by_dictionary(pair: PairLinks, words: Dictionary, excluded: Collection
         for target in targets
         if pair.german[target] in words.get(pair.english[source], ())
     }
-    for some in _connected_components(edges):
-        pair.sure |= best_matching(some)
+    for component in _connected_components(edges):
+        pair.sure |= best_matching(component)
     for source, target in sorted(pair.sure):
-        for owned, other in sorted(pair.sure):  # "our mother's mother": "die Mutter unserer Mutter"
-            between = pair.english[source + 1 : owned]
+        for owned, owned_target in sorted(pair.sure):  # "our mother's mother": "die Mutter unserer Mutter"
+            words_between = pair.english[source + 1 : owned]
             is_owner = owned > source and pair.english[source].endswith("'s")
-            is_adjacent = all(each in dictionary.ADJECTIVES for each in between)
-            if is_owner and is_adjacent and target < other and pair.german[target] == pair.german[other]:
-                pair.sure ^= {(source, target), (owned, other), (source, other), (owned, target)}
+            is_adjacent = all(each in dictionary.ADJECTIVES for each in words_between)
+            if is_owner and is_adjacent and target < owned_target and pair.german[target] == pair.german[owned_target]:
+                pair.sure ^= {(source, target), (owned, owned_target), (source, owned_target), (owned, target)}
 
 
 def _connected_components(edges: set[Link]) -> Iterator[set[Link]]:
-    """Yield the edges that are joined with each other."""
-    rest = set(edges)
-    while rest:
-        part = {min(rest)}
-        while more := {each for each in rest - part if any(each[0] == one[0] or each[1] == one[1] for one in part)}:
-            part |= more
-        rest -= part
-        yield part
+    """Yield the connected components of a graph, each as its edges."""
+    remaining_edges = set(edges)
+    while remaining_edges:
+        component = {min(remaining_edges)}
+        while neighbours := {
+            each
+            for each in remaining_edges - component
+            if any(each[0] == one[0] or each[1] == one[1] for one in component)
+        }:
+            component |= neighbours
+        remaining_edges -= component
+        yield component
 
 
 def best_matching(edges: set[Link]) -> set[Link]:
-    """The largest matching of few edges, and of equally large ones that with the fewest crossings."""
+    """The largest matching in a small graph; of several, the one with the fewest crossings."""
     sources, targets = sorted({source for source, _ in edges}), sorted({target for _, target in edges})
     slots = [*targets, *[-1] * len(sources)]
     best: tuple[int, int, list[Link]] = (0, 0, [])
-    for chosen in set(permutations(slots, len(sources))):
-        links = [each for each in zip(sources, chosen, strict=True) if each in edges]
+    for chosen_targets in set(permutations(slots, len(sources))):
+        links = [each for each in zip(sources, chosen_targets, strict=True) if each in edges]
         crossings = sum(a[1] > b[1] for n, a in enumerate(links) for b in links[n + 1 :])
         best = max(best, (len(links), -crossings, sorted(links, reverse=True)))
     return set(best[2])
@@ -191,22 +197,22 @@ def _link_preposition(pair: PairLinks, source: int, target: int) -> None:
 
 def _link_pronouns(pair: PairLinks) -> None:
     """Link pronouns, relative ones too, and the prepositions before them."""
-    before = set(pair.sure)
-    relative = [
+    earlier_links = set(pair.sure)
+    relative_targets = [
         place
         for place in pair.unlinked_german_positions()
         if pair.german[place] in dictionary.GERMAN_RELATIVE_PRONOUNS and _begins_clause(pair, place)
     ]
     sources = pair.unlinked_english_positions()
-    asked = [place for place in sources if pair.english[place] in dictionary.ENGLISH_RELATIVE_PRONOUNS]
-    pair.sure |= best_matching({(source, target) for source in asked for target in relative})
+    relative_sources = [place for place in sources if pair.english[place] in dictionary.ENGLISH_RELATIVE_PRONOUNS]
+    pair.sure |= best_matching({(source, target) for source in relative_sources for target in relative_targets})
     _link_by_dictionary(pair, PRONOUNS)
-    for source, target in sorted(pair.sure - before):
+    for source, target in sorted(pair.sure - earlier_links):
         _link_preposition(pair, source - 1, target - 1)
 
 
 def _begins_clause(pair: PairLinks, place: int) -> bool:
-    """Whether a German word is the first behind a comma, or the first behind a preposition that is."""
+    """Whether a German word begins a clause: it follows a comma, or a preposition that follows one."""
     prepositions = {each for some in dictionary.PREPOSITIONS.values() for each in some}
     return place in pair.clause_starts or (place - 1 in pair.clause_starts and pair.german[place - 1] in prepositions)
 
@@ -226,8 +232,8 @@ def _link_infinitives(pair: PairLinks) -> None:
                 pair.possible |= {(place, target) for target in pair.surely_linked_german_positions(place - 1)}
             elif place + 1 < len(pair.english):
                 for target in pair.surely_linked_german_positions(place + 1):
-                    apart = target > 0 and pair.german[target - 1] == "zu"
-                    (pair.sure if apart else pair.possible).add((place, target - apart))
+                    is_zu_separate = target > 0 and pair.german[target - 1] == "zu"
+                    (pair.sure if is_zu_separate else pair.possible).add((place, target - is_zu_separate))
         elif pair.english[place] == "in" and pair.english[place + 1] == "order":
             pair.possible |= {(place, target) for target in pair.surely_linked_german_positions(place + 1)}
 
@@ -236,8 +242,8 @@ def _link_particles(pair: PairLinks) -> None:
     """Link the particles of verbs: "looks for", "ruft .. an"."""
     for source, target in sorted(pair.sure, key=lambda link: -link[1]):
         kinds = dictionary.VERB_PARTICLES.get(pair.english[source], ())
-        behind = pair.english[source + 1] if source + 1 < len(pair.english) else ""
-        kinds = {each for each in kinds if each[0] == behind} or {each for each in kinds if not each[0]}
+        next_word = pair.english[source + 1] if source + 1 < len(pair.english) else ""
+        kinds = {each for each in kinds if each[0] == next_word} or {each for each in kinds if not each[0]}
         for particle, prefix in kinds:
             ends = [
                 place
@@ -247,8 +253,8 @@ def _link_particles(pair: PairLinks) -> None:
             if particle:
                 pair.possible.add((source + 1, target))
             if ends and not pair.german[target].startswith(prefix):
-                is_same = particle == "up"
-                pair.sure.add((source + is_same, ends[0]))
+                particle_offset = particle == "up"
+                pair.sure.add((source + particle_offset, ends[0]))
                 pair.possible |= {(source + each, ends[0]) for each in range(2 if particle else 1)}
 
 
@@ -257,8 +263,8 @@ def _link_auxiliaries(pair: PairLinks, verb_of_progressive_be: dict[int, int]) -
     for place in pair.unlinked_english_positions():
         verb: int | None = verb_of_progressive_be.get(place)
         if pair.english[place] in dictionary.DO_FORMS:
-            later = range(place + 1, len(pair.english))
-            verb = next((each for each in later if pair.english[each] in dictionary.VERBS), None)
+            later_positions = range(place + 1, len(pair.english))
+            verb = next((each for each in later_positions if pair.english[each] in dictionary.VERBS), None)
         elif pair.english[place] == "there":
             verb = place + 1
         if verb is not None:

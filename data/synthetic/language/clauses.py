@@ -25,7 +25,7 @@ MODAL_TENSES: tuple[Tense, ...] = (
     *(expressions.CAN, expressions.MUST, expressions.WILL, expressions.WANT) * 2,
     *(expressions.COULD, expressions.SHOULD, expressions.MAY, expressions.WANTED, expressions.HAD_TO),
 )
-# What may stand beside a clause of the same time.
+# What may accompany a clause of the same time.
 PRESENT_TIME_TENSES: tuple[Tense, ...] = (
     *("present",) * 4,
     "progressive",
@@ -71,7 +71,7 @@ def inflect_english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -
         verb: the verb.
         tense: the tense, or a modal.
         person: of the subject.
-        with_do: whether do, does, did stand where there is no auxiliary.
+        with_do: whether do, does, did stand if there is no auxiliary.
     """
     base, third, past, participle, ing = verb.english
     singular = person == THIRD

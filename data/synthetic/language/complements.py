@@ -66,11 +66,11 @@ def _draw_prepositional_object(draw: SeededRandom, verb: Verb, subject: Phrase, 
 def _draw_destination(draw: SeededRandom, verb: Verb, subject: Phrase, negated: bool) -> Complement:
     """Draw a destination: into (in, accusative) if one can be inside, else to (zu, dative)."""
     noun = draw.choice(verb.objects)
-    into = "inside" in noun.tags
+    can_enter = "inside" in noun.tags
     if "building" in noun.tags:
-        into = "outside" not in verb.traits and draw.chance(0.5)
-    phrase = noun_phrase(draw, noun, ACCUSATIVE if into else DATIVE, determiners.PLACE_DETERMINERS)
-    english, german = ("into", "in") if into else ("to", "zu")
+        can_enter = "outside" not in verb.traits and draw.chance(0.5)
+    phrase = noun_phrase(draw, noun, ACCUSATIVE if can_enter else DATIVE, determiners.PLACE_DETERMINERS)
+    english, german = ("into", "in") if can_enter else ("to", "zu")
     return Complement(f"{english} {phrase.english}", late=contract(german, phrase.german), uses=phrase.uses)
 
 

@@ -28,7 +28,7 @@ RELATIVE_PRONOUN = _make_declension_table(
     "der den dem dessen", "die die der deren", "das das dem dessen", "die die denen deren"
 )
 
-# Endings of an adjective, by what stands before it.
+# Endings of an adjective, by the determiner before it.
 WEAK_ENDINGS = _make_declension_table(
     "e en en en", "e e en en", "e e en en", "en en en en"
 )  # after der, dieser, jeder, alle
@@ -96,11 +96,11 @@ def parse_verb_forms(row: str) -> tuple[str, str, tuple[str, str, str], tuple[st
     The entry is "kaufen" for a weak verb, else infinitive, er-form, past and participle: "sehen sieht sah
     gesehen". A separable prefix is marked: "an|rufen ruft rief gerufen".
     """
-    first, *others = row.split()
+    first, *other_forms = row.split()
     prefix, _, infinitive = first.rpartition("|")
     stem = infinitive.removesuffix("en")
-    if others:
-        third, past, participle = others
+    if other_forms:
+        third, past, participle = other_forms
     else:
         link = "e" if stem.endswith(("t", "d")) else ""
         third, past, participle = f"{stem}{link}t", f"{stem}{link}te", f"ge{stem}{link}t"

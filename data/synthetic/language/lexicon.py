@@ -64,8 +64,8 @@ def _parse_adjective(row: list[str]) -> Adjective:
 
 def nouns_with_tags(tags: str) -> tuple[Noun, ...]:
     """The nouns that carry any of `tags`, in the order of the table."""
-    wanted = set(tags.split())
-    return tuple(noun for noun in NOUNS if noun.tags & wanted)
+    requested_tags = set(tags.split())
+    return tuple(noun for noun in NOUNS if noun.tags & requested_tags)
 
 
 def _parse_english_verb_forms(row: str) -> tuple[str, str, str, str, str]:

@@ -86,11 +86,11 @@ def inflect_noun_phrase(
         words = f"{adjective.lexeme} {words}"
         german_words = f"{adjective.stem}{determiner.endings[row][case]} {german_words}"
         uses = (noun.lexeme, adjective.lexeme)
-    before = determiner.english[plural]
-    if before == "a":
-        before = english.indefinite_article(words)
+    english_determiner = determiner.english[plural]
+    if english_determiner == "a":
+        english_determiner = english.indefinite_article(words)
     return Phrase(
-        f"{before} {words}" if before else words,
+        f"{english_determiner} {words}" if english_determiner else words,
         f"{determiner.german[row][case]} {german_words}".lstrip(),
         uses,
         PLURAL_PERSON if plural else THIRD,
@@ -119,8 +119,8 @@ def noun_phrase(
         adjective_probability: the probability of an adjective.
     """
     determiner, plural = draw.choice(determiner_choices)
-    several = plural and (determiner.owner or not determiner.definite)
-    if (determiner.owner and "other" in noun.tags) or (several and "one" in noun.tags):
+    is_indefinite_plural = plural and (determiner.owner or not determiner.definite)
+    if (determiner.owner and "other" in noun.tags) or (is_indefinite_plural and "one" in noun.tags):
         determiner = THE
     suiting = ADJECTIVES_BY_NOUN[noun]
     adjective = draw.choice(suiting) if suiting and draw.chance(adjective_probability) else None

@@ -50,8 +50,8 @@ def _draw_subject_relative_clause(
 ) -> tuple[BilingualWords, RelativeClauseLexemes]:
     """Draw a relative clause: "the man who buys the book" - "der Mann, der das Buch kauft"."""
     pronoun = head._replace(english="who" if _is_person(head) else "that", german=_relative_pronoun(head, NOMINATIVE))
-    it = draw_clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[noun], subject=pronoun)
-    return BilingualWords(it.english(), it.german_verb_final()), ((it.uses, "subject relative"),)
+    clause = draw_clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[noun], subject=pronoun)
+    return BilingualWords(clause.english(), clause.german_verb_final()), ((clause.uses, "subject relative"),)
 
 
 def _draw_different_subject(draw: SeededRandom, verb: Verb, head: Phrase) -> Phrase:
@@ -69,14 +69,14 @@ def _draw_object_relative_clause(
     With a dative: "whom the woman helps" - "dem ...".
     """
     verb = draw.choice(_VERBS_BY_OBJECT[noun])
-    it = draw_clause(
+    clause = draw_clause(
         draw, _TENSES, verbs=(verb,), subject=_draw_different_subject(draw, verb, head), complement=Complement()
     )
     english = "whom" if _is_person(head) else "that"
     german = _relative_pronoun(head, DATIVE if verb.frame == "dative" else ACCUSATIVE)
     return (
-        BilingualWords(f"{english} {it.english()}", f"{german} {it.german_verb_final()}"),
-        ((it.uses + head.uses, "object relative"),),
+        BilingualWords(f"{english} {clause.english()}", f"{german} {clause.german_verb_final()}"),
+        ((clause.uses + head.uses, "object relative"),),
     )
 
 
@@ -87,15 +87,16 @@ def _draw_prepositional_relative_clause(
     verb = draw.choice(_VERBS_BY_PREPOSITIONAL_OBJECT[noun])
     assert verb.preposition is not None
     english, german, case = verb.preposition
-    it = draw_clause(
+    clause = draw_clause(
         draw, _TENSES, verbs=(verb,), subject=_draw_different_subject(draw, verb, head), complement=Complement()
     )
-    who = "whom" if _is_person(head) else "which"
+    relative_pronoun = "whom" if _is_person(head) else "which"
     return (
         BilingualWords(
-            f"{english} {who} {it.english()}", f"{german} {_relative_pronoun(head, case)} {it.german_verb_final()}"
+            f"{english} {relative_pronoun} {clause.english()}",
+            f"{german} {_relative_pronoun(head, case)} {clause.german_verb_final()}",
         ),
-        ((it.uses + head.uses, "prepositional relative"),),
+        ((clause.uses + head.uses, "prepositional relative"),),
     )
 
 
@@ -106,11 +107,15 @@ def _draw_genitive_relative_clause(
     owned = draw.choice(_OWNED_NOUNS)
     while owned is noun:
         owned = draw.choice(_OWNED_NOUNS)
-    whose = Determiner(("whose", "whose"), make_indeclinable_table(_relative_pronoun(head, GENITIVE)), STRONG_ENDINGS)
-    subject = inflect_noun_phrase(owned, whose, NOMINATIVE, plural="one" not in owned.tags and draw.chance(0.3))
+    relative_determiner = Determiner(
+        ("whose", "whose"), make_indeclinable_table(_relative_pronoun(head, GENITIVE)), STRONG_ENDINGS
+    )
+    subject = inflect_noun_phrase(
+        owned, relative_determiner, NOMINATIVE, plural="one" not in owned.tags and draw.chance(0.3)
+    )
     subject = subject._replace(uses=subject.uses + head.uses)
-    it = draw_clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[owned], subject=subject)
-    return BilingualWords(it.english(), it.german_verb_final()), ((it.uses, "genitive relative"),)
+    clause = draw_clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[owned], subject=subject)
+    return BilingualWords(clause.english(), clause.german_verb_final()), ((clause.uses, "genitive relative"),)
 
 
 def draw_relative_clause(draw: SeededRandom, head: Phrase) -> tuple[BilingualWords, RelativeClauseLexemes]:

@@ -45,7 +45,7 @@ CONJUNCTIONS = (
     Conjunction("while", "während", PAST_TENSES, PAST_TENSES),
     Conjunction("before", "bevor", PAST_TENSES, PAST_TENSES),
 )
-_TEMPORAL_CONJUNCTIONS = ("when", "while", "before")  # events, told plainly
+_TEMPORAL_CONJUNCTIONS = ("when", "while", "before")  # events, in simple main clauses
 _DURATIVE_VERBS = tuple(verb for verb in EVENT_VERBS if "moment" not in verb.traits) + WEATHER_VERBS
 _DELIBERATE_VERBS = tuple(
     verb
@@ -61,22 +61,22 @@ _MOTION_VERBS = tuple(verb for verb in EVENT_VERBS if verb.frame == "go")
 def _draw_conjoined_clauses(draw: SeededRandom) -> tuple[Conjunction, Clause, Clause]:
     """A conjunction, a main clause without adverbs, and a subordinate clause."""
     conjunction = draw.choice(CONJUNCTIONS)
-    once = conjunction.english in _TEMPORAL_CONJUNCTIONS
+    is_temporal = conjunction.english in _TEMPORAL_CONJUNCTIONS
     main = draw_clause(
         draw,
         conjunction.main,
-        verbs=EVENT_VERBS if once else VERBS,
-        negated=not once and draw.chance(0.15),
+        verbs=EVENT_VERBS if is_temporal else VERBS,
+        negated=not is_temporal and draw.chance(0.15),
         subjects=POSITIVE_DETERMINERS,
         adverbs=False,
     )
     inner = draw_clause(
         draw,
         conjunction.subordinate,
-        verbs=_DURATIVE_VERBS if once else STATEMENT_VERBS,
-        negated=not once and draw.chance(0.2),
+        verbs=_DURATIVE_VERBS if is_temporal else STATEMENT_VERBS,
+        negated=not is_temporal and draw.chance(0.2),
         subjects=POSITIVE_DETERMINERS,
-        adverbs=not once,
+        adverbs=not is_temporal,
     )
     return (conjunction, main, inner) if inner.verb is not main.verb else _draw_conjoined_clauses(draw)
 
@@ -110,11 +110,11 @@ def that_clause(draw: SeededRandom) -> Sentence:
 
     Other verbs ask whether: "fragt, ob".
     """
-    past = draw.chance(0.5)
-    main = draw_clause(draw, PAST_TENSES if past else PRESENT_TENSES, verbs=TELLING_VERBS, adverbs=False)
+    is_past = draw.chance(0.5)
+    main = draw_clause(draw, PAST_TENSES if is_past else PRESENT_TENSES, verbs=TELLING_VERBS, adverbs=False)
     inner = draw_clause(
         draw,
-        PAST_TIME_TENSES if past else (*PRESENT_TIME_TENSES, WILL, WILL, "past"),
+        PAST_TIME_TENSES if is_past else (*PRESENT_TIME_TENSES, WILL, WILL, "past"),
         verbs=STATEMENT_VERBS,
         negated=draw.chance(0.2),
         subjects=POSITIVE_DETERMINERS,
@@ -131,9 +131,9 @@ def that_clause(draw: SeededRandom) -> Sentence:
 
 def _draw_infinitive_clause(draw: SeededRandom, subject: Phrase, verbs: Sequence[Verb], negated: bool) -> Clause:
     """A clause to be said as an infinitive: its time is that of the main clause."""
-    it = draw_clause(draw, PRESENT_TENSES, verbs=verbs, subject=subject, negated=negated)
-    it.time = it.frequency = NO_WORDS
-    return it
+    clause = draw_clause(draw, PRESENT_TENSES, verbs=verbs, subject=subject, negated=negated)
+    clause.time = clause.frequency = NO_WORDS
+    return clause
 
 
 def infinitive_sentence(draw: SeededRandom) -> Sentence:
@@ -178,11 +178,11 @@ def coordination(draw: SeededRandom) -> Sentence:
     """Draw two main clauses: "Anna sings, but Peter does not dance." - "Anna singt, aber Peter tanzt nicht."."""
     tenses = PRESENT_TENSES if draw.chance(0.5) else PAST_TENSES
     first = draw_clause(draw, tenses, verbs=VERBS, adverbs=False)
-    but = draw.chance(0.5)
-    second = draw_clause(draw, tenses, verbs=VERBS, adverbs=False, negated=but and draw.chance(0.5))
+    is_contrast = draw.chance(0.5)
+    second = draw_clause(draw, tenses, verbs=VERBS, adverbs=False, negated=is_contrast and draw.chance(0.5))
     if any(lexeme in first.uses for lexeme in second.uses):
         return coordination(draw)
-    english, german = (", but", ", aber") if but else (" and", " und")
+    english, german = (", but", ", aber") if is_contrast else (" and", " und")
     return make_sentence(
         ".",
         f"{first.english()}{english} {second.english()}",

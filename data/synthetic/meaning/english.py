@@ -44,18 +44,18 @@ def realize_question(clause: Clause) -> str:
 
 def _auxiliary_and_verb(clause: Clause) -> tuple[str, str]:
     """The auxiliary verb, if any, and the other."""
-    several, first = _has_plural_subject(clause), clause.subject == "I"
+    is_plural, is_first_person = _has_plural_subject(clause), clause.subject == "I"
     if clause.quality is not None:
         if clause.tense == "past":
-            return "", "were" if several else "was"
-        return "", "are" if several else "am" if first else "is"
+            return "", "were" if is_plural else "was"
+        return "", "are" if is_plural else "am" if is_first_person else "is"
     assert clause.verb is not None
     base, third, past = clause.verb.english[:3]
     if clause.tense in ("will", "can"):
         return clause.tense, base
     if clause.tense == "want":
-        return "", f"{'want' if several or first else 'wants'} to {base}"
-    return "", past if clause.tense == "past" else base if several or first else third
+        return "", f"{'want' if is_plural or is_first_person else 'wants'} to {base}"
+    return "", past if clause.tense == "past" else base if is_plural or is_first_person else third
 
 
 def _do_form(clause: Clause) -> str:
@@ -79,11 +79,11 @@ def _has_plural_subject(clause: Clause) -> bool:
     return clause.subject == "we" if isinstance(clause.subject, str) else clause.subject.plural
 
 
-def _noun_phrase(thing: NounPhraseMeaning | str | None) -> str:
-    if thing is None or isinstance(thing, str):
-        return thing or ""
-    determiner = DETERMINERS[thing.determiner]
-    return phrases.inflect_noun_phrase(thing.noun, determiner, NOMINATIVE, thing.plural, thing.adjective).english
+def _noun_phrase(phrase: NounPhraseMeaning | str | None) -> str:
+    if phrase is None or isinstance(phrase, str):
+        return phrase or ""
+    determiner = DETERMINERS[phrase.determiner]
+    return phrases.inflect_noun_phrase(phrase.noun, determiner, NOMINATIVE, phrase.plural, phrase.adjective).english
 
 
 def _join_words(*words: str) -> str:

@@ -43,13 +43,13 @@ def realize_clause(clause_meaning: Clause, verb_position: VerbPosition, with_tim
         _noun_phrase(clause_meaning.subject, NOMINATIVE),
         _TIMES[clause_meaning.time] if clause_meaning.time and with_time else "",
     )
-    where = "" if clause_meaning.place is None else contract("in", _noun_phrase(clause_meaning.place, DATIVE))
+    place = "" if clause_meaning.place is None else contract("in", _noun_phrase(clause_meaning.place, DATIVE))
     quality = "" if clause_meaning.quality is None else clause_meaning.quality.german
     middle = [
         time,
         _noun_phrase(clause_meaning.object, ACCUSATIVE),
         "nicht" if clause_meaning.negated else "",
-        where,
+        place,
         quality,
         rest,
     ]
@@ -77,8 +77,8 @@ def _grammatical_person(clause_meaning: Clause) -> int:
     return PLURAL_PERSON if clause_meaning.subject.plural else THIRD
 
 
-def _noun_phrase(thing: NounPhraseMeaning | str | None, case: int) -> str:
-    if thing is None or isinstance(thing, str):
-        return {"I": "ich", "we": "wir"}.get(thing or "", thing or "")
-    determiner = DETERMINERS[thing.determiner]
-    return phrases.inflect_noun_phrase(thing.noun, determiner, case, thing.plural, thing.adjective).german
+def _noun_phrase(phrase: NounPhraseMeaning | str | None, case: int) -> str:
+    if phrase is None or isinstance(phrase, str):
+        return {"I": "ich", "we": "wir"}.get(phrase or "", phrase or "")
+    determiner = DETERMINERS[phrase.determiner]
+    return phrases.inflect_noun_phrase(phrase.noun, determiner, case, phrase.plural, phrase.adjective).german

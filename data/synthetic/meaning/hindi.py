@@ -3,7 +3,7 @@
     The queen sees a small dog in the garden. - रानी बाग़ में एक छोटे कुत्ते को देखती है।
 
 Before a postposition (में in, को of a living object, ने) words take their oblique form. In the past of most verbs with
-an object the subject takes ने and the verb agrees with the object, or with nothing where that has को
+an object the subject takes ने and the verb agrees with the object, or with nothing if that has को
 (McGregor, Outline of Hindi Grammar, 1995).
 """
 
@@ -52,12 +52,12 @@ def realize_sentence(meaning: Meaning) -> str:
 
 
 def _realize_unnormalized_sentence(meaning: Meaning) -> str:
-    first, other = meaning.clause, meaning.other
+    first_clause, second_clause = meaning.clause, meaning.other
     if meaning.form == "question":
-        return f"क्या {_realize_clause(first)}?"
-    text = _realize_clause(first, fronted=meaning.form == "fronted")
-    if other is not None:
-        text += f" {'कि' if meaning.form == 'that' else 'क्योंकि'} {_realize_clause(other)}"
+        return f"क्या {_realize_clause(first_clause)}?"
+    text = _realize_clause(first_clause, fronted=meaning.form == "fronted")
+    if second_clause is not None:
+        text += f" {'कि' if meaning.form == 'that' else 'क्योंकि'} {_realize_clause(second_clause)}"
     return text + "।"
 
 
@@ -71,28 +71,28 @@ def inflect_hindi(word: str, agreement: Agreement) -> str:
     return word[:-1] + ("ा", "े", "ी", "ीं")[column] if word.endswith(FINAL_A) else word
 
 
-def realize_noun_phrase(thing: NounPhraseMeaning, oblique: bool) -> str:
+def realize_noun_phrase(phrase: NounPhraseMeaning, oblique: bool) -> str:
     """A noun phrase, direct or oblique; in the oblique, adjectives of masculine nouns have the form of the plural."""
-    noun = NOUNS[thing.noun.lexeme]
-    agrees = Agreement(noun.gender, noun.gender == MASCULINE and (thing.plural or oblique))
-    words = [_inflect_determiner(thing, oblique, agrees)]
-    if thing.adjective is not None:
-        words.append(_inflect_adjective(thing.adjective.lexeme, agrees))
-    return " ".join(filter(None, [*words, noun.forms[thing.plural][oblique]]))
+    noun = NOUNS[phrase.noun.lexeme]
+    agrees = Agreement(noun.gender, noun.gender == MASCULINE and (phrase.plural or oblique))
+    words = [_inflect_determiner(phrase, oblique, agrees)]
+    if phrase.adjective is not None:
+        words.append(_inflect_adjective(phrase.adjective.lexeme, agrees))
+    return " ".join(filter(None, [*words, noun.forms[phrase.plural][oblique]]))
 
 
-def _inflect_determiner(thing: NounPhraseMeaning, oblique: bool, agreement: Agreement) -> str:
-    if thing.determiner == "this":
-        return (("यह", "इस"), ("ये", "इन"))[thing.plural][oblique]
-    if thing.determiner in _POSSESSIVES:
-        return inflect_hindi(_POSSESSIVES[thing.determiner], agreement)
-    return _INVARIABLE_DETERMINERS[thing.determiner]
+def _inflect_determiner(phrase: NounPhraseMeaning, oblique: bool, agreement: Agreement) -> str:
+    if phrase.determiner == "this":
+        return (("यह", "इस"), ("ये", "इन"))[phrase.plural][oblique]
+    if phrase.determiner in _POSSESSIVES:
+        return inflect_hindi(_POSSESSIVES[phrase.determiner], agreement)
+    return _INVARIABLE_DETERMINERS[phrase.determiner]
 
 
 def _inflect_adjective(lexeme: str, agreement: Agreement) -> str:
     """An adjective, each word of it; feminine adjectives have no plural."""
-    alone = agreement if agreement.gender == MASCULINE else Agreement(FEMININE, False)
-    return " ".join(inflect_hindi(word, alone) for word in ADJECTIVES[lexeme].split())
+    adjective_agreement = agreement if agreement.gender == MASCULINE else Agreement(FEMININE, False)
+    return " ".join(inflect_hindi(word, adjective_agreement) for word in ADJECTIVES[lexeme].split())
 
 
 def _realize_clause(clause: Clause, fronted: bool = False) -> str:
@@ -117,31 +117,31 @@ def _realize_clause(clause: Clause, fronted: bool = False) -> str:
 
 
 def _realize_subject(clause: Clause, ergative: bool) -> tuple[str, Agreement]:
-    who = clause.subject
-    if isinstance(who, str):
-        if who in ("I", "we"):
-            word = {"I": "मैं", "we": "हम"}[who]
-            return word + ("ने" if ergative else ""), Agreement(MASCULINE, who == "we", who == "I")
-        name, gender = _NAMES[who]
+    subject = clause.subject
+    if isinstance(subject, str):
+        if subject in ("I", "we"):
+            word = {"I": "मैं", "we": "हम"}[subject]
+            return word + ("ने" if ergative else ""), Agreement(MASCULINE, subject == "we", subject == "I")
+        name, gender = _NAMES[subject]
         return name + (" ने" if ergative else ""), Agreement(gender, False)
-    agrees = Agreement(NOUNS[who.noun.lexeme].gender, who.plural)
-    return realize_noun_phrase(who, ergative) + (" ने" if ergative else ""), agrees
+    agrees = Agreement(NOUNS[subject.noun.lexeme].gender, subject.plural)
+    return realize_noun_phrase(subject, ergative) + (" ने" if ergative else ""), agrees
 
 
 def _realize_object(clause: Clause) -> str:
-    what = clause.object
-    if isinstance(what, str):
-        return f"{_NAMES[what][0]} को"
-    assert what is not None
-    return f"{realize_noun_phrase(what, True)} को" if what.is_animate else realize_noun_phrase(what, False)
+    object_ = clause.object
+    if isinstance(object_, str):
+        return f"{_NAMES[object_][0]} को"
+    assert object_ is not None
+    return f"{realize_noun_phrase(object_, True)} को" if object_.is_animate else realize_noun_phrase(object_, False)
 
 
 def _ergative_agreement(clause: Clause, subject: Agreement) -> Agreement:
     """The features of a past verb whose subject has ने: those of an object without को, or masculine singular."""
-    what = clause.object
-    if what is None or isinstance(what, str) or what.is_animate:
+    object_ = clause.object
+    if object_ is None or isinstance(object_, str) or object_.is_animate:
         return Agreement(MASCULINE, False)
-    return Agreement(NOUNS[what.noun.lexeme].gender, what.plural)
+    return Agreement(NOUNS[object_.noun.lexeme].gender, object_.plural)
 
 
 def _finite_verb(clause: Clause, verb: HindiVerb, agreement: Agreement) -> str:

@@ -49,8 +49,8 @@ def _parse_verb(cell: str) -> tuple[str, HindiVerb]:
     lexeme, entry = (each.strip() for each in cell.split("|"))
     words = entry.split()
     ergative = words[-1] == "ने"
-    *before, stem, perfective = words[:-1] if ergative else words
-    return lexeme, HindiVerb(" ".join(before), stem, perfective, ergative)
+    *first_words, stem, perfective = words[:-1] if ergative else words
+    return lexeme, HindiVerb(" ".join(first_words), stem, perfective, ergative)
 
 
 NOUNS = dict(map(_parse_noun, split_cells(hindi_words.NOUNS)))

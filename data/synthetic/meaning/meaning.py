@@ -84,7 +84,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A sentence: one clause, or one that another one says or is the reason of.
+    """A sentence: one clause, or two, of which the second is reported by the first or is its reason.
 
     Args:
         form: of the sentence.
@@ -128,7 +128,7 @@ _PLACE_DETERMINERS = _DeterminerChoices(tuple(each for each in _DEFINITE_DETERMI
 
 
 def draw_meaning(draw: SeededRandom) -> Meaning:
-    """One meaning, by random choices alone."""
+    """Draw a meaning at random."""
     form: SentenceForm = draw.choice(
         ("statement", "statement", "statement", "fronted", "question", "question", "that", "because")
     )

@@ -17,9 +17,13 @@ LINE_END_WORDS = {True: ("left", "right", "on the"), False: ("top", "bottom", "a
 
 
 def caption_scene(scene: Scene) -> list[str]:
-    """Every caption of a scene that the grammar has: three of one thing, six of two or of three."""
-    of: tuple[Callable[..., list[str]], ...] = (_caption_one_thing, _caption_two_things, _caption_three_things)
-    return of[len(scene.things) - 1](*scene.things)
+    """All captions of a scene in the grammar: three for one thing, six for two or three things."""
+    caption_functions: tuple[Callable[..., list[str]], ...] = (
+        _caption_one_thing,
+        _caption_two_things,
+        _caption_three_things,
+    )
+    return caption_functions[len(scene.things) - 1](*scene.things)
 
 
 def _describe_thing(thing: Thing) -> str:
@@ -32,18 +36,26 @@ def _caption_one_thing(thing: Thing) -> list[str]:
     return [f"{name} {corner}", f"there is {name} {corner}", f"{corner} there is {name}"]
 
 
-def _caption_two_things(one: Thing, other: Thing) -> list[str]:
-    found = []
-    for first, second in ((one, other), (other, one)):
-        what, of, where = _describe_thing(first), _describe_thing(second), _describe_relation(first, second)
-        found += [f"{what} is {where} {of}", f"{what} {where} {of}", f"{where} {of} there is {what}"]
-    return found
+def _caption_two_things(thing: Thing, other_thing: Thing) -> list[str]:
+    captions = []
+    for first, second in ((thing, other_thing), (other_thing, thing)):
+        first_name, second_name, relation = (
+            _describe_thing(first),
+            _describe_thing(second),
+            _describe_relation(first, second),
+        )
+        captions += [
+            f"{first_name} is {relation} {second_name}",
+            f"{first_name} {relation} {second_name}",
+            f"{relation} {second_name} there is {first_name}",
+        ]
+    return captions
 
 
-def _describe_relation(one: Thing, other: Thing) -> str:
-    """The place of one thing relative to another: "above" alone says that they share a column."""
-    vertical = {-1: "above", 0: "", 1: "below"}[_sign(one.row - other.row)]
-    horizontal = {-1: "to the left of", 0: "", 1: "to the right of"}[_sign(one.column - other.column)]
+def _describe_relation(thing: Thing, other_thing: Thing) -> str:
+    """The position of one thing relative to another: only "above" if both are in one column."""
+    vertical = {-1: "above", 0: "", 1: "below"}[_sign(thing.row - other_thing.row)]
+    horizontal = {-1: "to the left of", 0: "", 1: "to the right of"}[_sign(thing.column - other_thing.column)]
     return " and ".join(filter(None, (vertical, horizontal)))
 
 
@@ -53,10 +65,13 @@ def _sign(number: int) -> int:
 
 def _caption_three_things(first: Thing, middle: Thing, last: Thing) -> list[str]:
     """Captions of three things in a row from left to right, or in a column from top to bottom."""
-    begin, end, at = LINE_END_WORDS[first.row == last.row]
-    one, between, other = map(_describe_thing, (first, middle, last))
-    found = [f"from {begin} to {end}: {one}, {between}, {other}", f"from {end} to {begin}: {other}, {between}, {one}"]
-    for a, side, b, opposite in ((one, begin, other, end), (other, end, one, begin)):
-        ends = f"{a} {at} {side} and {b} {at} {opposite}"
-        found += [f"{between} is between {ends}", f"between {ends} there is {between}"]
-    return found
+    begin, end, preposition = LINE_END_WORDS[first.row == last.row]
+    first_name, middle_name, last_name = map(_describe_thing, (first, middle, last))
+    captions = [
+        f"from {begin} to {end}: {first_name}, {middle_name}, {last_name}",
+        f"from {end} to {begin}: {last_name}, {middle_name}, {first_name}",
+    ]
+    for a, side, b, opposite in ((first_name, begin, last_name, end), (last_name, end, first_name, begin)):
+        ends = f"{a} {preposition} {side} and {b} {preposition} {opposite}"
+        captions += [f"{middle_name} is between {ends}", f"between {ends} there is {middle_name}"]
+    return captions

@@ -30,21 +30,21 @@ def draw_split_scene(split: str, number: int, seed: int) -> Scene:
         raise DataError(f"the built-in corpus `scenes` has no split {split!r}; choose one of {', '.join(SPLITS)}")
     random = Random(f"scenes {seed} {split} {number}")
     while True:
-        found = draw_scene(random)
-        # The first of all its captions by the alphabet stands for what they say.
-        if split == ("combinations" if found.is_held_out else split_of(min(caption_scene(found)))):
-            return found
+        scene = draw_scene(random)
+        # The alphabetically first caption represents the scene.
+        if split == ("combinations" if scene.is_held_out else split_of(min(caption_scene(scene)))):
+            return scene
 
 
 def draw_image_and_captions(split: str, number: int, seed: int) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    """Return the image (48, 48, 3) of a scene and all its captions, in a drawn order: the first few are any few.
+    """Return the image (48, 48, 3) of a scene and all its captions in random order, so that the first few are a sample.
 
     Args:
         split: one of SPLITS.
         number: of the scene.
         seed: of the draws.
     """
-    found = draw_split_scene(split, number, seed)
+    scene = draw_split_scene(split, number, seed)
     order = Random(f"captions {seed} {split} {number}")
-    ranked = sorted((order.random(), caption) for caption in caption_scene(found))
-    return render_scene(found), tuple(caption for _, caption in ranked)
+    ranked = sorted((order.random(), caption) for caption in caption_scene(scene))
+    return render_scene(scene), tuple(caption for _, caption in ranked)

@@ -70,7 +70,7 @@ def breakdown_by_source_length(
     excluded_metrics: Collection[str] = (),
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Breakdown]:
-    """Score systems by length of the source, or of the reference where there is no source, in the unit of
+    """Score systems by length of the source, or of the reference if there is no source, in the unit of
     `breakdown_by_length`.
 
     Scores are BLEU (of effective order) and chrF or, of labels, their accuracy.

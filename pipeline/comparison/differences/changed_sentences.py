@@ -53,7 +53,7 @@ class SentenceChange:
 
     @property
     def gain(self) -> float:
-        """The score of the second less that of the first."""
+        """The score of the second system minus that of the first."""
         return self.scores[1] - self.scores[0]
 
 
@@ -62,20 +62,20 @@ class SentenceChanges:
     """Changes from one system to a second on the same texts.
 
     Args:
-        by: the figure that decides, in words.
-        better: the number of segments that are better.
-        worse: the number that are worse.
-        as_good: the number that are as good but not the same.
-        same: the number that are the same.
+        metric_name: the figure by which sentences are compared, in words.
+        num_better: the number of segments with a higher score.
+        num_worse: the number with a lower score.
+        num_as_good: the number with the same score and another text.
+        num_same: the number with the same text.
         gained: the segments with the largest gains, the largest first.
         lost: the segments with the largest losses, the largest first.
     """
 
-    by: str
-    better: int
-    worse: int
-    as_good: int
-    same: int
+    metric_name: str
+    num_better: int
+    num_worse: int
+    num_as_good: int
+    num_same: int
     gained: Sequence[SentenceChange]
     lost: Sequence[SentenceChange]
 
@@ -83,7 +83,7 @@ class SentenceChanges:
 def find_sentence_changes(
     before: Segments, after: Segments, config: EvaluationConfig, max_sentences: int, on_done: Callable[[int], None]
 ) -> SentenceChanges:
-    """Find the segments that differ between two systems on the same texts: counted, and `max_sentences` of either kind.
+    """Count the segments that differ between two systems on the same texts, and find the largest gains and losses.
 
     Among equal gains, the earlier line comes first.
 
@@ -110,16 +110,18 @@ def find_sentence_changes(
         on_done(1)
     better = sorted((each for each in changes if each.gain > 0), key=lambda each: -each.gain)
     worse = sorted((each for each in changes if each.gain < 0), key=lambda each: each.gain)
-    as_good, same = len(changes) - len(better) - len(worse), len(before.hypotheses) - len(changes)
+    num_as_good, num_same = len(changes) - len(better) - len(worse), len(before.hypotheses) - len(changes)
 
     def mark_change(change: SentenceChange) -> SentenceChange:
         mark = changed_label_spans if has_labels else changed_word_spans
         first_spans, second_spans = mark(before.hypotheses[change.line - 1], after.hypotheses[change.line - 1])
         return replace(change, before=first_spans, after=second_spans)
 
-    gained, lost = ([mark_change(each) for each in some[:max_sentences]] for some in (better, worse))
-    by = "share of right labels" if has_labels else "chrF"
-    return SentenceChanges(by, len(better), len(worse), as_good, same, gained, lost)
+    gained, lost = (
+        [mark_change(each) for each in sorted_changes[:max_sentences]] for sorted_changes in (better, worse)
+    )
+    metric_name = "share of right labels" if has_labels else "chrF"
+    return SentenceChanges(metric_name, len(better), len(worse), num_as_good, num_same, gained, lost)
 
 
 def _count_correct_labels(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:

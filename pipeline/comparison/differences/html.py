@@ -71,7 +71,7 @@ def _format_value(value: float | None, sign: str = "") -> str:
 
 
 def _difference_bar(difference: float | None, scale: float) -> str:
-    """A bar to the right where there is more, to the left where there is less."""
+    """A bar to the right for a gain, to the left for a loss."""
     if difference is None:
         return "<td></td>"
     side = "more" if difference > 0 else "less"
@@ -84,12 +84,16 @@ def _changes_section(differences: SystemDifferences, name: str, changes: Sentenc
     base = differences.columns[0]
     parts = [
         f"<h3>Sentences: {bidi_isolate(base)} and {bidi_isolate(name)}</h3>",
-        f'<p class="note">Segments by {changes.by}: better in {bidi_isolate(name)} {changes.better:,}, '
-        f"worse {changes.worse:,}, as good but not the same {changes.as_good:,}, the same {changes.same:,}.</p>",
+        f'<p class="note">Segments by {changes.metric_name}: better in {bidi_isolate(name)} {changes.num_better:,}, '
+        f"worse {changes.num_worse:,}, as good but not the same {changes.num_as_good:,}, "
+        f"the same {changes.num_same:,}.</p>",
     ]
     for title, sentences in (("Gained most", changes.gained), ("Lost most", changes.lost)):
         if sentences:
-            parts += [f"<h4>{title}</h4>", *(_sentence_html(each, base, name, changes.by) for each in sentences)]
+            parts += [
+                f"<h4>{title}</h4>",
+                *(_sentence_html(each, base, name, changes.metric_name) for each in sentences),
+            ]
     return parts
 
 

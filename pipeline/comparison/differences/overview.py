@@ -23,7 +23,7 @@ from tfm.pipeline.comparison.differences.word_frequency import (
     collect_words,
     count_training_words,
 )
-from tfm.pipeline.comparison.systems import System, text_mismatch
+from tfm.pipeline.comparison.systems import System, text_mismatch_reason
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.reports.run_summary import RunSummary
@@ -135,7 +135,7 @@ def _compare_on_test(
             if (
                 reason := f"has no translations of {test}"
                 if system_segments is None
-                else text_mismatch(system_segments, base)
+                else text_mismatch_reason(system_segments, base)
             ):
                 remarks.append(f"{system.name} is skipped: {reason}")
             elif system_segments is not None:

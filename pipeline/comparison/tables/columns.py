@@ -118,8 +118,8 @@ def comparison_columns(
         "valid.bleu": ("valid BLEU", "{:.2f}".format),
     }
     names = dict.fromkeys(name for run in comparison.runs for name in run.figures)
-    further = [name for name in names if name.startswith("valid.") and name not in costs]
-    costs |= {name: (f"valid {metric_label(name.removeprefix('valid.'))}", "{:.2f}".format) for name in further}
+    metric_names = [name for name in names if name.startswith("valid.") and name not in costs]
+    costs |= {name: (f"valid {metric_label(name.removeprefix('valid.'))}", "{:.2f}".format) for name in metric_names}
     columns += [
         Column(heading, figure_cells(comparison, tested, name, format_number))
         for name, (heading, format_number) in costs.items()
@@ -203,7 +203,7 @@ def figure_cells(
 
 
 def format_interval(low: float | None, high: float | None, format_number: NumberFormatter) -> str:
-    """Return the ends of an interval, where there is one.
+    """Format the ends of an interval; empty if there is none.
 
     Args:
         low: the lower end.

@@ -88,11 +88,11 @@ def _test_sentences(comparison: Comparison, tested: SignificanceResults, metrics
             }
             - {0}
         )
-        begin = f"{SIGNIFICANT_MARK}: differs" if any(each.is_significant for each in tests) else "none differs"
+        finding = f"{SIGNIFICANT_MARK}: differs" if any(each.is_significant for each in tests) else "none differs"
         of_a_metric = " of a metric" if len(sizes) > 1 else ""
         correction = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
         correction = correction if sizes[-1] > 1 else ""
         sentences.append(
-            f"{begin} from {comparison.baseline.name} with p < {SIGNIFICANCE_LEVEL:g} by {method}{correction}"
+            f"{finding} from {comparison.baseline.name} with p < {SIGNIFICANCE_LEVEL:g} by {method}{correction}"
         )
     return sentences

@@ -121,8 +121,8 @@ def _canonicalize_pieces(pieces: Tensor, canonical_ids: Tensor) -> Tensor:
     return torch.where(pieces >= 0, canonical_ids[pieces.clamp(min=0)], pieces) if len(canonical_ids) else pieces
 
 
-def _ban_tokens(log_probs: Tensor, tokens: Tensor, banned: Tensor) -> None:
-    log_probs.scatter_(2, tokens.where(banned, PAD_ID), NEG_INF)
+def _ban_tokens(log_probs: Tensor, tokens: Tensor, is_banned: Tensor) -> None:
+    log_probs.scatter_(2, tokens.where(is_banned, PAD_ID), NEG_INF)
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class ForcedPhrases:
 
     def block_word_continuation(self, log_probs: Tensor, progress: ConstraintProgress) -> None:
         """Give -inf, in place, to pieces that would extend the last word of a phrase just completed."""
-        continuing = torch.zeros(log_probs.shape[2], dtype=torch.bool).index_fill_(0, self.continuing, True)
-        log_probs.masked_fill_(progress.just_met.unsqueeze(2) & continuing.to(log_probs.device), NEG_INF)
+        is_continuation = torch.zeros(log_probs.shape[2], dtype=torch.bool).index_fill_(0, self.continuing, True)
+        log_probs.masked_fill_(progress.just_met.unsqueeze(2) & is_continuation.to(log_probs.device), NEG_INF)
 
     def progress(self, num_pieces: Tensor, pieces: Tensor) -> ConstraintProgress:
         """Return the progress of hypotheses of pieces (B, Q, T), of which the first `num_pieces` (B,), on the CPU, are
@@ -192,13 +192,15 @@ class ForcedPhrases:
         positions = (num_read.unsqueeze(1) - lengths).clamp(min=0)[:, None, :, None].expand(*hits.shape[:3], 1)
         just_met = hits.gather(3, positions).squeeze(3) & (hits.sum(3) == 1) & (lengths > 0).unsqueeze(1)
         depths = self._matched_prefix_lengths(history, num_read, phrases, lengths).masked_fill(~is_unmet, 0)
-        lacking = (lengths.unsqueeze(1) * is_unmet).sum(2)
+        num_missing_pieces = (lengths.unsqueeze(1) * is_unmet).sum(2)
         following = phrases.unsqueeze(1).expand(*depths.shape, -1).gather(3, depths.unsqueeze(3)).squeeze(3)
         following = following.where(is_unmet, PAD_ID)
         # the first of those that are furthest, since max does not promise which of several it takes
         order = torch.where(is_unmet, depths, -1).sort(dim=2, descending=True, stable=True).indices
         nearest = following.gather(2, order[..., :1]).squeeze(2)
-        return ConstraintProgress(lacking, lacking - depths.amax(2), following, nearest, just_met.any(2))
+        return ConstraintProgress(
+            num_missing_pieces, num_missing_pieces - depths.amax(2), following, nearest, just_met.any(2)
+        )
 
     @staticmethod
     def _phrase_start_mask(history: Tensor, num_read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_no_unused_lines(prefixes: Iterator[str] | None, forced: Iterator[str] | None) -> None:
-    """Raise DataError where there are prefixes or forced words of more sources than there were."""
+    """Raise DataError if there are prefixes or forced words of more sources than there were."""
     if _has_line(prefixes):
         raise DataError("there are more prefixes than lines: give one for each line")
     if _has_line(forced):
@@ -66,7 +66,7 @@ def split_phrases(line: str) -> list[str]:
 
 
 def check_phrases_fit(phrases: "PhraseConstraints", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
-    """Raise DataError where the forced words alone are longer than the model reads.
+    """Raise DataError if the forced words alone are longer than the model reads.
 
     Args:
         phrases: with the forced ones of each source.

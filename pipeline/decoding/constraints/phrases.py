@@ -72,26 +72,17 @@ class PhraseConstraints:
             forced: further forced phrases of each sentence; None for none.
             prompt: pieces that stand before each hypothesis.
         """
-        forbidden = forbidden_pieces(tokenizer, config.forbidden)
-        forbidden = [
-            *dict.fromkeys(
-                [
-                    *forbidden,
-                    *chain(
-                        *(piece_spellings(tokenizer, forced_by_sentence) for forced_by_sentence in config.forbidden)
-                    ),
-                ]
-            )
-        ]
+        spellings = chain(*(piece_spellings(tokenizer, text) for text in config.forbidden))
+        forbidden = [*dict.fromkeys([*forbidden_pieces(tokenizer, config.forbidden), *spellings])]
         by_text = (pieces_after_words(tokenizer), canonical_piece_ids(tokenizer)) if config.forbidden else ((), ())
         if not config.forced and forced is None:
             return cls(forbidden, None, (), prompt, *by_text)
         common_phrases = forced_pieces(tokenizer, config.forced, forbidden)
         sentence_phrases = [()] * num_sentences if forced is None else forced
-        forced_by_sentence = [
+        phrases_by_sentence = [
             [*common_phrases, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in sentence_phrases
         ]
-        return cls(forbidden, forced_by_sentence, word_continuation_pieces(tokenizer), prompt, *by_text)
+        return cls(forbidden, phrases_by_sentence, word_continuation_pieces(tokenizer), prompt, *by_text)
 
 
 @lru_cache(maxsize=8)

@@ -47,12 +47,12 @@ def banked_continuations(
     finished = live & is_eos & (_rank_within_bank(live, num_missing) < beam)
     is_surviving = select_round_robin(live & ~is_eos, num_missing, beam)
     order = torch.where(finished, 0, torch.where(is_surviving, 1, 2)).sort(dim=1, stable=True)
-    chosen = order.indices[:, : 2 * beam]
+    indices = order.indices[:, : 2 * beam]
     is_excluded = order.values[:, : 2 * beam] == 2
     return (
-        values.gather(1, chosen).masked_fill(is_excluded, NEG_INF),
-        parents.gather(1, chosen),
-        tokens.gather(1, chosen),
+        values.gather(1, indices).masked_fill(is_excluded, NEG_INF),
+        parents.gather(1, indices),
+        tokens.gather(1, indices),
     )
 
 
@@ -68,8 +68,8 @@ def best_finishable_sums(forced: ForcedPhrases, num_pieces: Tensor, pieces: Tens
     Returns:
         (B,).
     """
-    lacking = forced.progress(num_pieces, pieces).lacking
-    return sums.masked_fill(lacking > 0, NEG_INF).amax(1)
+    num_missing_pieces = forced.progress(num_pieces, pieces).lacking
+    return sums.masked_fill(num_missing_pieces > 0, NEG_INF).amax(1)
 
 
 def _bank_candidates(

@@ -99,9 +99,9 @@ class Beams:
         Returns:
             (B,).
         """
-        leading, rival = self.sums[:, 0], self.best[:, -1]
-        cannot_improve = leading / self.bound < rival
-        has_enough = (self.num_finished >= beam) & (may_end / divisors <= rival)
+        leading, worst_finished = self.sums[:, 0], self.best[:, -1]
+        cannot_improve = leading / self.bound < worst_finished
+        has_enough = (self.num_finished >= beam) & (may_end / divisors <= worst_finished)
         is_exhausted = ~(leading > NEG_INF)  # true also of what is not a number
         mask: Flags = cannot_improve | has_enough | is_exhausted
         return mask

@@ -125,16 +125,16 @@ class BatchSlots(Generic[StateT]):
         """
         if not self._num_free:
             return None
-        occupied = (self.sentences >= 0).nonzero().squeeze(1)
+        occupied_slots = (self.sentences >= 0).nonzero().squeeze(1)
         has_surplus = self._is_queue_empty() and 8 * self._num_free >= len(self)
         if not has_surplus and not self._exceeds_max_length():
             return None
         self._num_free = 0
-        if len(occupied):
-            self.state = self.state.select(self._select_rows(occupied, width))
-        self.sentences, self.num_pieces = self.sentences[occupied], self.num_pieces[occupied]
-        self._num_read, self.rules = self._num_read[occupied], self.rules.select(occupied)
-        return occupied
+        if len(occupied_slots):
+            self.state = self.state.select(self._select_rows(occupied_slots, width))
+        self.sentences, self.num_pieces = self.sentences[occupied_slots], self.num_pieces[occupied_slots]
+        self._num_read, self.rules = self._num_read[occupied_slots], self.rules.select(occupied_slots)
+        return occupied_slots
 
     def _exceeds_max_length(self) -> bool:
         """Return whether a free slot has read all that the model can read."""

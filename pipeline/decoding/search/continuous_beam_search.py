@@ -1,4 +1,4 @@
-"""Beam search that sentences join and leave at any step: the search of a server, whose sentences come one by one.
+"""Beam search that sentences can join and leave at any step, for a server.
 
 It is the search of `beam.py`, of which `n_best` is 1, over a batch that never ends. Each sentence is encoded by itself,
 and all that a step computes of a row is computed from that row alone: with a model whose products do the same whatever
@@ -128,10 +128,10 @@ class ContinuousBeamSearch:
 
     def _add_slots(self, count: int) -> None:
         """Make room for more sentences in all that is kept of each beside the state."""
-        new, old = self._empty_beams(count), self._beams
-        missing = old.pieces.shape[2] - new.pieces.shape[2]
-        new.pieces = np.pad(new.pieces, ((0, 0), (0, 0), (0, missing)))
-        array_pairs = zip(vars(old).values(), vars(new).values(), strict=True)
+        new_beams, old_beams = self._empty_beams(count), self._beams
+        missing = old_beams.pieces.shape[2] - new_beams.pieces.shape[2]
+        new_beams.pieces = np.pad(new_beams.pieces, ((0, 0), (0, 0), (0, missing)))
+        array_pairs = zip(vars(old_beams).values(), vars(new_beams).values(), strict=True)
         self._beams = Beams(*map(np.concatenate, array_pairs))
         self._keys += [None] * count
         self._num_pieces, self._num_read, self._longest = (
@@ -203,8 +203,8 @@ class ContinuousBeamSearch:
 
     def _make_logits_processor(self, longest: Ids) -> LogitsProcessor:
         """The rules of sentences whose hypotheses have these most pieces (B,), and are free else."""
-        limits, none = torch.from_numpy(longest), torch.zeros(len(longest), 0, dtype=torch.long)
-        return LogitsProcessor(torch.zeros_like(limits), limits, none, torch.from_numpy(self._norms))
+        limits, no_pieces = torch.from_numpy(longest), torch.zeros(len(longest), 0, dtype=torch.long)
+        return LogitsProcessor(torch.zeros_like(limits), limits, no_pieces, torch.from_numpy(self._norms))
 
     def _collect_finished_hypotheses(self, finished: Flags, values: Any, parents: Ids) -> None:
         """Keep the hypotheses that end here, finished (B, W)."""

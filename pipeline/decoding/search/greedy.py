@@ -112,10 +112,14 @@ def _collect_finished(
     rules: LogitsProcessor,
 ) -> None:
     """Add to `hypotheses` the hypotheses of the slots that have ended (B,)."""
-    out = finished.to(pieces.device)
+    finished_on_device = finished.to(pieces.device)
     lengths = slots.num_pieces[finished].tolist()
     for sentence, ids, log_prob, length in zip(
-        slots.sentences[finished].tolist(), pieces[out].tolist(), sums[out].tolist(), lengths, strict=True
+        slots.sentences[finished].tolist(),
+        pieces[finished_on_device].tolist(),
+        sums[finished_on_device].tolist(),
+        lengths,
+        strict=True,
     ):
         divisor = rules.divisors[length + 1].item()
         hypotheses[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))

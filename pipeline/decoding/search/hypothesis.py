@@ -47,7 +47,7 @@ EMPTY_HYPOTHESIS = Hypothesis((), 0.0, 0.0)
 
 
 def check_not_nan(values: NDArray[Any]) -> None:
-    """Raise DataError where what a model gives is no number: a sum that leaves NaN out would praise broken weights."""
+    """Raise DataError if what a model gives is no number: a sum that leaves NaN out would praise broken weights."""
     if np.isnan(values).any():
         raise DataError(NON_FINITE_MESSAGE)
 

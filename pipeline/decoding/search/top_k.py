@@ -107,9 +107,9 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidate
     values = log_probs_BWV.flatten(1).gather(1, flat).view(tokens.shape) + sums_BW.gather(1, beams).unsqueeze(-1)
     values = values.masked_fill(tokens >= vocab, float("-inf")).flatten(1)
 
-    chosen = largest_value_indices(values, k)
-    best, order = values.gather(1, chosen).sort(dim=-1, descending=True, stable=True)
-    flat = flat.gather(1, chosen.gather(1, order))
+    indices = largest_value_indices(values, k)
+    best, order = values.gather(1, indices).sort(dim=-1, descending=True, stable=True)
+    flat = flat.gather(1, indices.gather(1, order))
     missing = k - best.size(1)
     best, flat = F.pad(best, (0, missing), value=float("-inf")), F.pad(flat, (0, missing))
     return best, flat // vocab, flat % vocab

@@ -20,7 +20,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 DEFAULT_MAX_TOKENS = 256
 """The most pieces of a text, where `decoding.max_length` is not set."""
-REPLACEMENT_CHARACTER = "\ufffd"  # what a character is decoded to of which some bytes are yet to come
+REPLACEMENT_CHARACTER = "\ufffd"  # the result of decoding a character before its last bytes
 BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 """Pieces of SentencePiece that are a byte: how a run of them is read is known at its end."""
 

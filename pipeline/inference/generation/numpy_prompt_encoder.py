@@ -41,7 +41,7 @@ class NumpyPromptEncoder(PromptTokenizer):
         self.network = network
 
     def make_piece_generator(self, config: DecodingConfig) -> "NumpyPieceGenerator":
-        """Return what writes texts with these settings, which are ones that `supports_numpy_generation` takes."""
+        """Return the generator of texts with settings that `supports_numpy_generation` accepts."""
         return NumpyPieceGenerator(self, config)
 
 
@@ -53,7 +53,7 @@ class NumpyPieceGenerator:
 
     def sample(self, prompts: Sequence[Sequence[int]], samples: Sequence[int], max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
-        for rows in list_rows_by_prompt(samples):  # other rows beside those of a prompt would change its last digits
+        for rows in list_rows_by_prompt(samples):  # rows of other prompts would change the last digits
             steps = generate_stream(
                 self._reader.network,
                 prompts[rows[0]],

@@ -166,7 +166,9 @@ def _answer_content(kind: CampaignKind, item: CampaignItem, annotations: Mapping
 
 
 def _parse_spans(item: CampaignItem, label: str, annotation: Mapping[str, Any]) -> list[dict[str, object]]:
-    """Pearmut counts UTF-16 units, the last one included; what it appends to the text stands for what is missing."""
+    """Parse spans of errors: Pearmut counts UTF-16 units and includes the last; an added mark after the text means
+    missing words.
+    """
     sizes = (2 if character > "\uffff" else 1 for character in item.texts_by_label[label].text)
     units = list(accumulate(sizes, initial=0))  # before each character and, last, in the whole text
     parsed_spans: list[dict[str, object]] = []

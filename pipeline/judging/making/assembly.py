@@ -109,7 +109,8 @@ def _draw_judge_assignments(spec: CampaignSpec, num_systems: int) -> list[list[l
     if spec.judges_per_text is None:
         return [full_assignment(spec.kind, *size, draw) for _ in range(spec.num_judges)]
     return [
-        [one_round] for one_round in balanced_assignment(spec.kind, *size, spec.num_judges, spec.judges_per_text, draw)
+        [assignments]
+        for assignments in balanced_assignment(spec.kind, *size, spec.num_judges, spec.judges_per_text, draw)
     ]
 
 
@@ -149,7 +150,8 @@ class _ItemBuilder:
         )
 
     def make_attention_check(self, kind: CampaignKind, line: int, rng: Random) -> CampaignItem | None:
-        """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
+        """An attention check: a corrupted reference, or output without references, beside the intact one if two are
+        shown.
 
         None if this segment's text cannot be spoiled.
         """
@@ -159,8 +161,10 @@ class _ItemBuilder:
         original, replacements = column[line], [text for text in column if text.split() and text != column[line]]
         replacements = rng.sample(replacements, min(MAX_REPLACEMENT_TEXTS, len(replacements)))
         num_spoiled = {"pairwise": 1, "best": len(self.systems) - 1}.get(kind, 1)
-        bad = [corrupt_text(original, replacements, rng) for _ in range(num_spoiled)] if original.split() else [None]
-        texts = [text for text in bad if text is not None]
+        corrupted_texts = (
+            [corrupt_text(original, replacements, rng) for _ in range(num_spoiled)] if original.split() else [None]
+        )
+        texts = [text for text in corrupted_texts if text is not None]
         if len(texts) < num_spoiled:
             return None
         check_texts = rng.sample([*texts, original], len(texts) + 1) if kind in ("pairwise", "best") else texts
@@ -177,7 +181,7 @@ def _make_judge_items(
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
     """
     order = rng.sample(range(spec.num_segments), spec.num_segments)
-    all_items = [texts.make_item(one_round[segment], rng) for one_round in rounds for segment in order]
+    all_items = [texts.make_item(assignments[segment], rng) for assignments in rounds for segment in order]
     firsts = [item for item in all_items if not _has_identical_texts(spec.kind, item)]
     repeats = min(round(spec.repeat_share * len(firsts)), len(firsts) // 2)
     checks = _make_attention_checks(spec, texts, round(spec.attention_check_share * len(firsts)), rng)

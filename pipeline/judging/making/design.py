@@ -43,7 +43,7 @@ def balanced_assignment(
     """The items of every judge if `judges_per_text` of them see a text: each of the N segments once, in their order.
 
     Segments go in blocks in which a judge meets every set of systems shown together once, a Latin square (Fisher
-    1935) whose columns are the segments of the block: judges are drawn anew for each block into groups of
+    1935) whose columns are the segments of the block: judges are drawn again for each block into groups of
     `judges_per_text`, who see the same, and every further group sees the systems moved on by one. In a block that is
     not whole, and so in all, the counts of any two systems differ by one at most for every judge.
     """

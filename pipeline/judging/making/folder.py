@@ -53,5 +53,5 @@ def _refuse_other_campaign(campaign: Campaign, folder: Path) -> None:
         raise CannotWrite(f"{error}; choose another folder") from None
     if fingerprint != campaign.fingerprint:
         raise CannotWrite(
-            f"{folder}: holds another campaign, whose answers need its {CAMPAIGN_FILE}; choose another folder"
+            f"{folder}: has another campaign, and its answers need {CAMPAIGN_FILE}; choose another folder"
         )

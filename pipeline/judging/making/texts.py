@@ -1,4 +1,4 @@
-"""The texts to judge: what systems said of one test set, from runs or from files of any toolkit."""
+"""The texts to judge: outputs of systems for one test set, from runs or from files of any toolkit."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tfm.data.errors import format_count
-from tfm.pipeline.comparison.systems import NO_TRANSLATIONS_REASON, System, read_system, text_mismatch
+from tfm.pipeline.comparison.systems import NO_TRANSLATIONS_REASON, System, read_system, text_mismatch_reason
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import run_name
 from tfm.pipeline.runtime.progress import Reporter
@@ -48,7 +48,7 @@ def read_systems(
         if names.count(name) > 1:
             raise RecipeError(f"two systems are called {name}; give one another name with --system NAME=FILE")
     for system in systems[1:]:
-        reason = text_mismatch(judged_test_set(systems[0]), judged_test_set(system))
+        reason = text_mismatch_reason(judged_test_set(systems[0]), judged_test_set(system))
         if reason is not None:
             raise DataError(f"{system.name} cannot be judged beside {systems[0].name}: {reason}")
     return systems

@@ -1,6 +1,6 @@
 """Judges who seem careless, named with reasons: nobody is left out because of them.
 
-Each rule compares a judge with the panel, so it says nothing where most of a panel is careless.
+Each rule compares a judge with the panel, so it says nothing if most of a panel is careless.
 """
 
 import math
@@ -81,10 +81,12 @@ def judge_verdicts(stats_of_judges: Sequence[JudgeStats], judgments: Sequence[Ju
     while worst := _find_outlier_judge(table, [judge for judge, some in reasons.items() if not some]):
         judge, reason = worst
         reasons[judge].append(reason)
-    trusted = {judge: values for judge, values in table.items() if not reasons.get(judge)}
+    trusted_judges = {judge: values for judge, values in table.items() if not reasons.get(judge)}
     verdicts = []
     for stats in stats_of_judges:
-        judge_values, other_means = pair_with_means_of_other_judges(table.get(stats.judge, {}), trusted, stats.judge)
+        judge_values, other_means = pair_with_means_of_other_judges(
+            table.get(stats.judge, {}), trusted_judges, stats.judge
+        )
         verdicts.append(
             CarelessnessVerdict(stats, pearson(judge_values, other_means), len(judge_values), reasons[stats.judge])
         )
@@ -95,8 +97,8 @@ def _find_outlier_judge(
     table: Mapping[str, Mapping[JudgedUnit, float]], judges: Sequence[str]
 ) -> tuple[str, str] | None:
     """The judge, of those not yet named, with the lowest correlation with the rest, if it is far too low, and why."""
-    trusted = {judge: table[judge] for judge in judges if judge in table}
-    pairs = {judge: pair_with_means_of_other_judges(table[judge], trusted, judge) for judge in trusted}
+    values_by_judge = {judge: table[judge] for judge in judges if judge in table}
+    pairs = {judge: pair_with_means_of_other_judges(table[judge], values_by_judge, judge) for judge in values_by_judge}
     comparable = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_CORRELATED_UNITS}
     correlations = {judge: r for judge, pair in comparable.items() if (r := pearson(*pair)) is not None}
     if len(correlations) < 3:

@@ -20,7 +20,7 @@ from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
-MAX_PAIRWISE_UNITS = 1500  # values whose pairs are held all at once
+MAX_PAIRWISE_UNITS = 1500  # values with all pairs in memory at once
 
 Array = npt.NDArray[np.float64]
 
@@ -186,7 +186,7 @@ def correlate_metric(
     human_systems: Mapping[str, float],
     num_draws: int = NUM_DRAWS,
 ) -> MetricCorrelation:
-    """One metric beside what judges said of units and of systems, more being better."""
+    """Correlate a metric with judgments of segments and of systems; for both, more is better."""
     shared_units = [unit for unit in human if unit in scores.by_unit]
     systems = [system for system in human_systems if system in scores.by_system]
     x, y = [human_systems[each] for each in systems], [scores.by_system[each] for each in systems]

@@ -27,7 +27,7 @@ class DifferenceTest:
     """The first system less the second: the difference of their means over segments with its interval, and p.
 
     paired: over the segments that both have, by approximate randomisation (each trial swaps segments between the
-    systems); otherwise over all segments of each, by a permutation test (each trial deals them out anew). Both
+    systems); otherwise over all segments of each, by a permutation test (each trial deals them out again). Both
     two-sided, 10,000 trials. p_holm: corrected over all pairs of systems.
     """
 
@@ -106,7 +106,9 @@ def unpaired_test(
 
 
 def welch_interval(a: Sequence[float], b: Sequence[float], min_segments: int) -> IntervalOrReason:
-    """Welch's interval (1947) of the difference of two means of `min_segments` values or more; or why there is none."""
+    """Welch's interval (1947) of the difference of two means, or the reason if there are fewer than `min_segments`
+    values.
+    """
     problem = no_mean_interval_problem(a, min_segments) or no_mean_interval_problem(b, min_segments)
     if problem is not None:
         return problem, None, None
@@ -115,7 +117,7 @@ def welch_interval(a: Sequence[float], b: Sequence[float], min_segments: int) ->
 
 
 def permutation_p_value(a: Sequence[float], b: Sequence[float]) -> float:
-    """How often groups of these sizes, dealt out anew, have means as far apart: (count + 1) / (trials + 1)."""
+    """How often groups of these sizes, dealt out again, have means as far apart: (count + 1) / (trials + 1)."""
     values, size = np.array([*a, *b]), len(a)
     threshold = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
     random, total = np.random.default_rng(SEED), math.fsum(values)

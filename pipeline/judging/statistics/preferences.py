@@ -83,12 +83,14 @@ class SignTest:
         return self.p_holm < SIGNIFICANCE_LEVEL
 
 
-def preferences_from_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
-    """The preferences that a choice of the best implies: each best one beats the others, and ties with another best."""
+def preferences_from_best(
+    judge: str, segment: str, shown_systems: Sequence[str], best_systems: Sequence[str]
+) -> list[Preference]:
+    """The preferences that a choice of the best systems implies: each beats all others, and the best ones tie."""
     preferences = []
-    for first, second in combinations(shown, 2):
-        if first in best or second in best:
-            wins = 0.5 * (1 + (first in best) - (second in best))
+    for first, second in combinations(shown_systems, 2):
+        if first in best_systems or second in best_systems:
+            wins = 0.5 * (1 + (first in best_systems) - (second in best_systems))
             preferences.append(Preference(judge, segment, first, second, wins))
     return preferences
 

@@ -40,7 +40,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval over draws of the segments; None if it is not defined, or there is none."""
+    """A figure with its 95 % interval over resamples of the segments; each is None if it is not defined."""
 
     value: float | None
     low: float | None = None

@@ -66,7 +66,7 @@ class HuggingFaceClass:
     tokenizer_overrides: Callable[[Snapshot, JsonObject], JsonObject] = lambda folder, settings: {}
 
     def export_weights(self, config: ModelConfig, state: Mapping[str, Tensor]) -> StateDict:
-        """Return the weights of the class, by their names there, from those of tfm, all of which are in one of them."""
+        """Return the weights of the class under its own names; each weight of tfm is in exactly one of them."""
         weights: StateDict = {}
         for weight in self.weights(config):
             weights |= weight.export_tensors(state[weight.tfm_name].detach().float())
@@ -103,9 +103,9 @@ def require_settings(settings: JsonObject, **required: Any) -> None:
             raise ValueError(f"{key} = {settings[key]!r} is not supported, only {value!r}")
 
 
-def are_equal(one: Tensor, other: Tensor) -> bool:
+def are_equal(tensor: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same numbers; False if only their shapes are known."""
-    return not one.is_meta and torch.equal(one, other)
+    return not tensor.is_meta and torch.equal(tensor, other)
 
 
 def is_zero(tensor: Tensor) -> bool:

@@ -199,7 +199,7 @@ def read_config(settings: JsonObject, state_dict: StateDict, norm_placement: str
         sinusoids(dim, length).float()[:, deinterleaving_permutation(dim)] if tables and not tables[0].is_meta else None
     )
     if expected is None or all(torch.allclose(table, expected, atol=1e-5) for table in tables):
-        positions = "sinusoidal"  # a file without tables, or of which only shapes are known, which are the same
+        positions = "sinusoidal"  # a file without tables, or with shapes only, which are the same
     elif len(tables) < len(STACK_PREFIX_BY_EMBEDDING):
         raise ValueError("it has learned positions of one side alone")
     else:
@@ -241,7 +241,7 @@ def _read_stack_config(settings: JsonObject, name: str) -> JsonObject:
 
 
 def untie_embeddings(state_dict: StateDict) -> StateDict:
-    """Their weights with each table of pieces by itself, and a bias of zeros where there is none.
+    """Copy shared tables, so that each side has its own, and add a bias of zeros if there is none.
 
     A table may have been padded to more rows, and the bias not. Raises ValueError if the bias is longer.
     """

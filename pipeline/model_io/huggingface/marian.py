@@ -73,7 +73,7 @@ def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:
     state_dict[name][0] -= state_dict["model.decoder.embed_tokens.weight"][begin] * scale
     num_names = (
         len(state_dict[EMBEDDING_WEIGHTS[-1]]) - 1
-    )  # the begin piece is behind them, and with it at most one more
+    )  # the begin piece comes after them, with at most one more piece
     num_names = min(num_names, max(num_names - 1, settings["decoder_start_token_id"]))
     return (
         state_dict

@@ -50,8 +50,8 @@ def detect_language_position(folder: Snapshot, settings: JsonObject) -> JsonObje
     else:
         raise ValueError(
             f"its tokenizer has the language {position} a source, and decoder_start_token_id = {begin}: there are "
-            "models with it before, whose targets begin with </s>, and with it behind, whose targets begin with their "
-            "language"
+            "models with it before and targets that begin with </s>, and models with it after and targets that begin "
+            "with their language"
         )
     return {LANGUAGE_MARKING_KEY: marking, "decoder_start_token_id": settings.get("bos_token_id", 0)}
 
@@ -101,7 +101,7 @@ def _max_target_length(settings: JsonObject) -> int:
     """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
     return (
         int(settings["max_position_embeddings"])
-        - LANGUAGE_PREFIX_MODELS[settings[LANGUAGE_MARKING_KEY]].lead_length
+        - LANGUAGE_PREFIX_MODELS[settings[LANGUAGE_MARKING_KEY]].prefix_length
         + 1
     )
 

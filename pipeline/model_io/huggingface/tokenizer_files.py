@@ -60,7 +60,7 @@ def write_tokenizer(
         "unk_token": UNK,
         "bos_token": BOS,
         **({} if goes_on else {"eos_token": EOS}),
-        "split_special_tokens": mask_token is None,  # what stands for hidden pieces has to be spelled in a text
+        "split_special_tokens": mask_token is None,  # the mask token must be spelled in a text
         **({} if mask_token is None else {"mask_token": mask_token}),
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"],

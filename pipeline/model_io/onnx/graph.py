@@ -104,15 +104,15 @@ class Graph:
         return self._store_initializer(f"{name}.T", weight.T)
 
     def add_float_constant(self, *values: float) -> str:
-        """A vector of constants; a scalar where it is one."""
+        """Add a vector of constants, or a scalar for a single value."""
         return self._add_constant(np.array(values if len(values) > 1 else values[0], np.float32))
 
     def add_int_vector(self, *values: int) -> str:
-        """A vector of constants, also where it is one."""
+        """Add a vector of constants, even for a single value."""
         return self._add_constant(np.array(values, np.int64))
 
     def add_index_scalar(self, value: int) -> str:
-        """A scalar."""
+        """Add a scalar constant."""
         return self._add_constant(np.array(value, np.int64))
 
     def build_model_proto(self) -> Any:
@@ -145,7 +145,7 @@ class Graph:
 
 
 def parameter_names_by_id(model: nn.Module) -> dict[int, str]:
-    """The names of a network's tensors by where they are; of tied ones the first."""
+    """The names of a network's tensors by address; of tied tensors, the first name."""
     names: dict[int, str] = {}
     with torch.no_grad():
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]:

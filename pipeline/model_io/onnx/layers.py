@@ -36,7 +36,7 @@ def add_linear(graph: Graph, layer: Any, rows: str) -> str:
 
 
 def add_norm(graph: Graph, module: nn.Module, rows: str) -> str:
-    """Add nodes for a norm of rows, or of each head where they are (B, H, T, K).
+    """Add nodes for a norm of rows, or of each head if they are (B, H, T, K).
 
     Args:
         graph: the graph.

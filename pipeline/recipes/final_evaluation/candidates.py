@@ -89,9 +89,7 @@ def read_candidate(folder: Path) -> CandidateRun:
 
 
 def decoding_without_defaults(settings: object) -> DecodingConfig:
-    """The [decoding] of a manifest, in which defaults are written out, with those alone set that are none: a model that
-    labels takes no others.
-    """
+    """The [decoding] of a manifest without its written-out defaults, since a labelling model accepts no other keys."""
     decoding = DecodingConfig.model_validate_json(json.dumps(settings))
     return DecodingConfig.model_validate(decoding.model_dump(exclude_defaults=True))
 
@@ -173,8 +171,9 @@ def _validation_scores(manifest: Manifest) -> Evaluation:
 
 
 def average_directions(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation of a validation split; of several directions its scores are the means over them, where each
-    direction has one, beside those that have no mean."""
+    """The evaluation of a validation split; with several directions each score is the mean over the directions, if all
+    have it.
+    """
     evaluation, *parts = evaluations
     if not parts:
         return evaluation

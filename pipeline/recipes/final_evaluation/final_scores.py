@@ -68,17 +68,17 @@ def score_tests_once(
     reporter.line(f"{choice.name}: chosen by {reason}")
     for run in choice.runs:
         check_commands_allowed(run.scores, run.evaluation, named_evaluation, allow=allow_external, reporter=reporter)
-    chosen, seed_folders = f"{ledger.FINAL_EVALUATION}: {reason}", [each.folder for each in choice.runs]
+    selection, seed_folders = f"{ledger.FINAL_EVALUATION}: {reason}", [each.folder for each in choice.runs]
     if not all(is_already_evaluated(each, RunPaths(each.folder)) for each in choice.runs):
         # the entry of a scoring of these seeds that was stopped is no earlier use of the tests
         joint_model = joint_fingerprint(seed_folders) if len(seed_folders) > 1 else None
         check_tests_unused(RunPaths(seed_folders[0]), again=again, fingerprint=joint_model)
         if len(seed_folders) > 1:
             settings = [each and each.model_dump(mode="json") for each in (choice.run.decoding, choice.run.evaluation)]
-            record_joint_test_use(seed_folders, settings, chosen, reporter)
+            record_joint_test_use(seed_folders, settings, selection, reporter)
     options: dict[str, Any] = {"command": command, "reporter": reporter, "device": device}
     contents = {
-        run.folder.name: _score_tests(run, chosen=chosen if len(seed_folders) == 1 else None, **options)
+        run.folder.name: _score_tests(run, chosen=selection if len(seed_folders) == 1 else None, **options)
         for run in choice.runs
     }
     return (
@@ -134,7 +134,7 @@ def is_already_evaluated(candidate: CandidateRun, run: RunPaths) -> bool:
 
 
 def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = None) -> None:
-    """Raise RecipeError where a test set of the run's dataset was scored by --final before.
+    """Raise RecipeError if a test set of the run's dataset was scored by --final before.
 
     Args:
         run: the paths of the run.

@@ -45,10 +45,10 @@ def check_unused_keys(recipe: Any, origins: Origins, rules: Iterable[UnusedKeysR
 
 
 def get_value(config: Any, key: str) -> Any:
-    """The value of a dotted key, through tables and lists; MISSING_VALUE where there is none."""
+    """The value of a dotted key, inside tables and lists; MISSING_VALUE if there is none."""
     value = config
     for name in key.split("."):
-        if isinstance(value, tuple):  # one table may stand for a list of one
+        if isinstance(value, tuple):  # a single table is a list of one
             value = value[int(name)] if name.isdecimal() else getattr(next(iter(value), None), name, MISSING_VALUE)
         elif isinstance(value, Mapping):
             value = value.get(name, MISSING_VALUE)
@@ -88,7 +88,7 @@ def _is_made_idle_by_later_layer(key: str, rule: UnusedKeysRule, origins: Origin
 
 
 def _origin_priority(key: Key, origins: Origins) -> float:
-    """The latest layer in which something of a key was said; before all others where it is a default."""
+    """The last layer that sets a key or a part of it; lower than all layers if the key has its default."""
     return max(
         (each.layer for origin_key, each in origins.items() if origin_key[: len(key)] == key[: len(origin_key)]),
         default=-1e9,

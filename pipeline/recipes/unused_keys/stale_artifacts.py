@@ -25,7 +25,7 @@ TEXT_KEEPING_KEYS = ("batch_sentences", "shortlist")
 
 
 def stale_artifact_problem(recipe: Recipe, folder: Path, maker: str) -> str | None:
-    """Return a key that an artifact was made with another value of than the recipe has; None if there is none.
+    """Return a key with another value in the recipe than the artifact was made with; None if there is none.
 
     Args:
         recipe: the recipe.
@@ -36,7 +36,7 @@ def stale_artifact_problem(recipe: Recipe, folder: Path, maker: str) -> str | No
         return None
     try:
         manifest = open_artifact(folder, maker)
-    except DataError:  # the stage itself says so
+    except DataError:  # the stage itself reports it
         return None
     old, new = VALUES_BY_MAKER[maker](manifest, recipe)
     for key, (old_value, new_value) in find_differences(to_jsonable(old), to_jsonable(new)).items():

@@ -1,6 +1,6 @@
 """The table of recipe keys that have no effect together with certain other values, each with the reason.
 
-Keys that are not in the table are used by every architecture, task and choice, or rejected where they are read.
+Keys that are not in the table are used by every architecture, task and choice, or rejected if they are read.
 """
 
 from tfm.pipeline.recipes.unused_keys.corpora import IMAGE_RULES, TEXT_RULES

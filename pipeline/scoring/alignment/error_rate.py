@@ -49,7 +49,7 @@ class LinkCounts:
         )
 
     def scores(self) -> dict[str, Score]:
-        """AER, precision and recall in percent; of no links at all they are 0, and AER is 0 where none are wanted."""
+        """AER, precision and recall in percent; of no links at all they are 0, and AER is 0 if none are wanted."""
         shares = {
             "aer": 1 - _ratio(self.in_sure + self.in_possible, self.links + self.sure, empty=1.0),
             "precision": _ratio(self.in_possible, self.links),

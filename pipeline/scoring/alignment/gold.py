@@ -1,4 +1,4 @@
-"""Pairs of texts, with the gold alignments of their words where they are known: from files, of a built-in corpus, or of
+"""Pairs of texts, with the gold alignments of their words if they are known: from files, of a built-in corpus, or of
 a dataset."""
 
 from collections.abc import Iterator

@@ -91,8 +91,9 @@ def segment_scores(evaluation: Evaluation) -> SegmentScores:
 
 
 def mean_scores_by_group(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
-    """The mean of each score over the test sets whose languages are known: over all, those that training has pairs of,
-    and the others (zero-shot), where there are several. A score that a test set lacks has no mean."""
+    """The mean of each score over the test sets with known languages: over all of them and, if there are both, over
+    those with and without training pairs (zero-shot). A score that a test set lacks has no mean.
+    """
     directed = [each for each in evaluations if each.direction is not None]
     groups = {
         "all": directed,

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 def check_metrics(config: EvaluationConfig) -> None:
-    """Raise before anything is translated: RecipeError where BLEU's tokenizer is not installed, DataError where the
-    folder of METEOR's WordNet is none."""
+    """Raise before anything is translated: RecipeError if BLEU's tokenizer is not installed, DataError if METEOR's
+    WordNet folder is invalid.
+    """
     if "bleu" in config.metrics:
         check_tokenizers_installed(config)
     if folder := wordnet_folder(config):

@@ -1,4 +1,4 @@
-"""Transcripts with the name of each utterance on its line, as Kaldi and sclite have them: no word of what was said."""
+"""Names of utterances in the lines of transcripts, as Kaldi and sclite have them, which are not words of the text."""
 
 import re
 from collections.abc import Sequence

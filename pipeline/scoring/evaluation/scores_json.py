@@ -79,7 +79,7 @@ def evaluations_from_json(content: Mapping[str, Any]) -> list[Evaluation]:
 def raise_scores_file_errors(file: Path, *, again: str) -> Iterator[None]:
     """Turn errors in reading and using a scores.json that tfm did not write into a DataError while the body runs.
 
-    again: how it is made anew, in words.
+    again: how it is made again, in words.
     """
     try:
         yield
@@ -147,7 +147,7 @@ def _parse_summary(entry: Mapping[str, Any]) -> SummaryStatistics:
 
 
 def _parse_edit_counts(entry: Mapping[str, Any]) -> EditCounts:
-    """The edits of an error rate. Raises TypeError or ValueError where they are none."""
+    """The edits of an error rate. Raises TypeError or ValueError if they are none."""
     confusions = tuple(
         (str(reference), str(hypothesis), int(count)) for reference, hypothesis, count in entry["confusions"]
     )
@@ -174,7 +174,7 @@ def _parse_scores(metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Score]:
 
 
 def _parse_score(entry: Mapping[str, Any]) -> Score:
-    """A score of a metric. Raises TypeError or ValueError where it is none."""
+    """A score of a metric. Raises TypeError or ValueError if it is none."""
     if not isinstance(entry["signature"], str):
         raise TypeError("a signature is a text")
     # recall and precision: scores.json of former times do not have them

@@ -20,9 +20,9 @@ class Segments:
         hypotheses: one for each segment.
         references: one or more lists as long.
         directions: the languages of its rows, of a dataset that names them.
-        images: of a test set of images, where they are at hand.
+        images: of a test set of images, if they are at hand.
         sources_are_names: whether the sources are names of images, and so no texts.
-        image_contents: the hash of the images behind these names, where it is known.
+        image_contents: the hash of the images behind these names, if it is known.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Segments:
 
     @property
     def source_texts(self) -> Sequence[str] | None:
-        """The sources, where they are texts."""
+        """The sources, if they are texts."""
         return None if self.sources_are_names else self.sources
 
     @property

@@ -25,7 +25,7 @@ class TokenizerChoice:
 
 
 def choose_tokenizer(references: Sequence[Sequence[str]]) -> TokenizerChoice:
-    """Choose the tokenizer by which BLEU can read these references; 13a where words stand between spaces.
+    """Choose BLEU's tokenizer for these references; 13a if words are separated by spaces.
 
     The choice follows `find_untokenized_script`. Without its package a language of MeCab is read by characters.
     """

@@ -131,7 +131,7 @@ def tf_idf(tokens: Tokens, order: int, frequencies: DocumentFrequencies) -> Vect
 def clipped_cosine(hypothesis: Vector, reference: Vector) -> float:
     """The cosine of two vectors, in which the hypothesis has of each n-gram no more than the reference.
 
-    0 where a vector is 0: a text has fewer tokens than the n-grams, or each of its n-grams is in all documents. The
+    0 if a vector is 0: a text has fewer tokens than the n-grams, or each of its n-grams is in all documents. The
     authors' first program divides 0 by 0 there, later ones have 0.
     """
     norms = _vector_norm(hypothesis) * _vector_norm(reference)

@@ -89,9 +89,9 @@ def coverage_reasons(references: Sequence[Sequence[str]], config: EvaluationConf
     """
     config = resolve_tokenizer(config, references)
     too_long = too_long_reasons((), references, config)
-    checked = [name for name in config.metrics if name not in too_long]
-    reasons = {name: _coverage_problem(name, references, config) for name in checked}
-    if "cider_d" in checked and reasons["cider_d"] is None:
+    metric_names = [name for name in config.metrics if name not in too_long]
+    reasons = {name: _coverage_problem(name, references, config) for name in metric_names}
+    if "cider_d" in metric_names and reasons["cider_d"] is None:
         reasons["cider_d"] = zero_weights_reason(references)
     return {name: why for name, why in reasons.items() if why is not None}
 

@@ -144,7 +144,7 @@ def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> 
 def label_pairs(
     hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> list[tuple[str, str]]:
-    """Pair each label with the right one; NO_LABEL where one side has no more.
+    """Pair each label with its reference; NO_LABEL fills the shorter side.
 
     Args:
         hypotheses: labels of each segment.
@@ -162,7 +162,7 @@ def label_pairs(
 
 
 def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[str]:
-    """Warnings about the labels of a test set: lines without any, and one label alone."""
+    """Warnings about the labels of a test set: lines without labels, or only one distinct label."""
     lines = [[text.strip()] if config.labels == "line" else text.split() for text in references]
     names = {label for line in lines for label in line if label}
     num_empty = sum(not any(line) for line in lines)

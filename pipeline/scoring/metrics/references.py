@@ -1,4 +1,4 @@
-"""The references of a segment: where it has fewer than others, a blank line stands in a file for each that is missing.
+"""The references of a segment; a file has a blank line for each reference that the segment lacks.
 
 The choice of the file with the blank line changes no score.
 """
@@ -13,7 +13,7 @@ An output without words is right there, and gets the full score. The packages th
 
 
 def drop_blank_references(segment: Sequence[str]) -> list[str]:
-    """The references of a segment that are not blank; the first alone where all are: an empty text is wanted then."""
+    """The references of a segment that are not blank; the first if all are, since an empty text is expected then."""
     return [text for text in segment if text.strip()] or list(segment[:1])
 
 

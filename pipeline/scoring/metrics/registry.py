@@ -192,7 +192,7 @@ def score_texts(
         references: one or more full lists, each as long.
         config: settings of the metrics.
         on_done: called with the name of each metric that is done.
-        skip_reasons: the `inapplicable_metrics`, where they are known.
+        skip_reasons: the `inapplicable_metrics`, if they are known.
 
     Raises:
         DataError: nothing is given, or the lengths differ.

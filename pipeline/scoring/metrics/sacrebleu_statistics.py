@@ -1,7 +1,7 @@
 """Statistics of segments by sacrebleu's metrics, counted once a text: scores of parts of a corpus add up the same ones.
 
 An evaluation scores a corpus, its sentences by length, and single ones; a comparison draws from them. sacrebleu counts
-anew each time.
+again each time.
 """
 
 from collections.abc import Mapping, Sequence

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 
-LOWER_IS_BETTER_SIGNATURE = (
-    "better:lower"  # in the signature of a metric that is not of ours and of which the lower is the better
-)
+LOWER_IS_BETTER_SIGNATURE = "better:lower"  # in the signature of an external metric for which lower is better
 FOUR_DIGIT_METRICS = ("cider_d",)
 """Metrics of tfm whose scores are no percentages but small numbers, and shown with more digits."""
 

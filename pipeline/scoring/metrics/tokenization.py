@@ -24,13 +24,13 @@ FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
 
 # Of bytes, as Perl reads: é is two of them, so that both hyphens of a-é-b have one of their own on each side.
 _COMPOUND_PATTERN = re.compile(rb"(\S)-(\S)")
-# Python splits words there, and Perl, which reads bytes, does not: characters for private use that stand for them.
+# Private characters that replace spaces at which Python splits words, and Perl, which reads bytes, does not.
 _SPACES_OF_PYTHON_ALONE = "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
 _FIRST_PRIVATE_CHARACTER = 0xF0000
 _LETTERS_FOR_SPACES = {ord(space): _FIRST_PRIVATE_CHARACTER + n for n, space in enumerate(_SPACES_OF_PYTHON_ALONE)}
-# Joiners stand within words of Persian and of Indic scripts.
+# Joiners occur inside words of Persian and Indic scripts.
 _JOINER_CHARACTERS = r"\u200C\u200D"
 _WORD_PATTERN = regex.compile(
     rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*",
@@ -111,8 +111,8 @@ class CompoundSplitter:
 class PaperBLEU(BLEU):
     """sacrebleu's BLEU, which leaves out spaces at the end of a line, as those that Perl knows."""
 
-    def _preprocess_segment(self, sent: str) -> str:
-        line: str = self.tokenizer((sent.lower() if self.lowercase else sent).rstrip(string.whitespace))
+    def _preprocess_segment(self, segment: str) -> str:
+        line: str = self.tokenizer((segment.lower() if self.lowercase else segment).rstrip(string.whitespace))
         return line
 
 
@@ -135,7 +135,7 @@ def make_ter(references: Sequence[Sequence[str]]) -> TER:
 
 
 def check_tokenizers_installed(config: EvaluationConfig) -> None:
-    """Raise RecipeError where the tokenizer that BLEU is to use is not installed."""
+    """Raise RecipeError if the tokenizer that BLEU is to use is not installed."""
     name = config.bleu_tokenize
     setting = f'evaluation.bleu_tokenize = "{name}"'
     if name in MECAB_PACKAGES and not is_installed(name):

@@ -1,4 +1,4 @@
-"""Wrong language: the share of hypotheses that are in another language than the one that was asked for.
+"""Wrong language: the share of hypotheses in another language than requested.
 
 The language of a text is told by naive Bayes over its characters' n-grams (Dunning 1994, "Statistical Identification of
 Language"), learned from the training data of the model alone: argmax over languages l of sum over the n-grams g of

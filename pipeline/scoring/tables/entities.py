@@ -6,7 +6,7 @@ from tfm.pipeline.scoring.tables.labels import MAX_LABELS, Table
 
 
 def entity_tables(scores: EntityScores) -> list[Table]:
-    """Scores of each type, the commonest where they are many, and below them the averages over all."""
+    """Scores of each type, the commonest if they are many, and below them the averages over all."""
     names = sorted(scores.by_type, key=lambda name: -scores.by_type[name].support)[:MAX_LABELS]
     rows = [_score_row(name, scores.by_type[name]) for name in names]
     rows += [_score_row(f"{name} average", each) for name, each in scores.averages.items()]

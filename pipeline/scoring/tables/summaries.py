@@ -9,7 +9,7 @@ EMPTY_CELL = "–"
 
 
 def summary_tables(statistics: Mapping[str, SummaryStatistics]) -> list[Table]:
-    """Length, compression and novelty of each side, by its name; nothing where there is none."""
+    """Length, compression and novelty of each side, by its name; nothing if there is none."""
     if not statistics:
         return []
     novel = [f"new {order}-grams %" for order in NGRAM_ORDERS]

@@ -284,7 +284,7 @@ class Dispatcher:
             slot.send(LoadModel(version))
 
     def _replace_lost_worker(self, slot: WorkerSlot) -> None:
-        """A process has ended: ask what it had again, and start another."""
+        """Send the queries of a process that has ended again, and start another process."""
         slot.process, slot.loaded = None, {}
         pending_queries, slot.sent_queries = list(slot.sent_queries.values()), {}
         for pending in pending_queries:

@@ -20,7 +20,7 @@ MIN_SECONDS_TO_RESTART, MAX_SECONDS_TO_RESTART = 0.05, 5.0
 
 @dataclass(eq=False)
 class PendingQuery:
-    """A query that is waited for. parts: those of its text as they come, where they are asked for."""
+    """A query that is waited for. parts: those of its text as they come, if they are asked for."""
 
     number: int
     query: Query
@@ -45,7 +45,7 @@ class WorkerSlot:
     seconds_to_restart: float = MIN_SECONDS_TO_RESTART
 
     def send(self, message: Any) -> None:
-        """Send a message to the process, where one runs."""
+        """Send a message to the process, if one is running."""
         if self.process is not None:
             with suppress(OSError):  # its end is noticed by its reader, which asks again
                 self.process.send(message)

@@ -62,7 +62,7 @@ class NumpyLanguageModel:
 def load_light_network(
     version: ModelVersion, load_torch: Callable[[ModelVersion], Network] | None
 ) -> NumpyNetwork | NumpyLanguageModel | CompiledNetwork | None:
-    """Load a model without torch, where it labels, where its search is compiled, or where there is to be no torch.
+    """Load a model without torch: a labeller, a model with a compiled search, or any model if torch is excluded.
 
     Args:
         version: of the model.

@@ -66,10 +66,10 @@ class TorchNetwork:
 
     @classmethod
     def load(cls, version: ModelVersion) -> "TorchNetwork":
-        """Load a version of a model. Raises DataError if another is published there now, or none."""
+        """Load a version of a model. Raises DataError if the folder has another version by now, or none."""
         loaded = load_model(version.folder, "cpu")
         if loaded.artifact is None or loaded.artifact.fingerprint != version.fingerprint:
-            raise DataError("was published anew while it was loaded", file=version.folder)
+            raise DataError("was replaced by a new version while it was loaded", file=version.folder)
         loaded.model.eval()
         shortlist = None
         if (shortlist_version := version.shortlist) is not None:
@@ -132,14 +132,14 @@ class TorchNetwork:
 
 @torch.inference_mode()
 def _search_greedily(loaded: LoadedModel, source: list[int], shortlist: Shortlist | None) -> Hypothesis:
-    """The likeliest hypothesis of a source, by the loop for one sentence where there is one for the model."""
+    """The likeliest hypothesis of a source, found by the compiled loop for one sentence if the model has one."""
     rules = LogitsProcessor.from_config([len(source)], GREEDY_DECODING, loaded.model.max_length)
     hypotheses = fused_greedy_search(loaded.model, [source], rules, lambda _: None, shortlist)
     return (hypotheses or decode(loaded.model, [source[:-1]], GREEDY_DECODING, shortlist=shortlist))[0][0]
 
 
 def _search(loaded: LoadedModel, query: Query, shortlist: Shortlist | None) -> list[Translation]:
-    """The translations of a sentence that is searched for by itself."""
+    """The translations of a sentence that is searched alone."""
     replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
     config = DecodingConfig(beam=query.beam, n_best=query.n_best, batch_sentences=1, replace_unknown=replaces)
     forced = ["\t".join(query.forced)] if query.forced else None

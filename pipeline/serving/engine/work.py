@@ -17,7 +17,7 @@ ScoredText = tuple[str, float, float, int]
 
 @dataclass(frozen=True)
 class BeamSearchJob:
-    """A sentence that is searched for beside others.
+    """A sentence of a beam search that runs several at once.
 
     Args:
         source: its ids, end token included.

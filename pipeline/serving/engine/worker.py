@@ -71,7 +71,7 @@ class NetworkLoader:
         return TorchNetwork.load(version)
 
     def _prepare_torch(self) -> None:
-        """One thread, compiled loops, memory that is kept: as a process that decodes has them."""
+        """Set one thread, compiled loops and memory that is kept, as in a process that decodes."""
         import torch
 
         from tfm.model.cpu_kernels.dispatch import use_compiled_kernels

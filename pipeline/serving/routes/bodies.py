@@ -106,7 +106,7 @@ def validate_fields(body: type[Body], fields: dict[str, Any]) -> Body:
 
 
 def check_has_no_surrogates(text: str, field_name: str) -> str:
-    """Return a text that is one. Raises Problem if half a character stands in it, which JSON can spell."""
+    """Return a text unchanged. Raises Problem if it has half of a surrogate pair, which JSON can spell."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -43,12 +43,12 @@ class CompletionBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    model: str | None = Field(None, description="name of the model; may be left out where there is one alone")
+    model: str | None = Field(None, description="name of the model; optional if there is only one")
     prompt: str | list[str] = Field("", description="the beginning of the text")
-    max_tokens: int | None = Field(None, ge=1, description="the most tokens of the text, 16 where it is left out")
+    max_tokens: int | None = Field(None, ge=1, description="the most tokens of the text, 16 by default")
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
-    seed: int | None = Field(None, ge=0, lt=2**32, description="of every draw; 1 where it is left out")
+    seed: int | None = Field(None, ge=0, lt=2**32, description="of every draw, 1 by default")
     stop: str | list[str] | None = Field(None, description="texts before which the text ends")
     stream: bool = Field(False, description="whether it comes in parts, as server-sent events")
     echo: bool = Field(False, description="whether the prompt comes before the text")
@@ -146,7 +146,7 @@ class Completion:
         return self.as_json("".join(texts), end["finish"]) | {"usage": _usage_as_json(end)}
 
     async def stream_parts(self) -> AsyncGenerator[Any]:
-        """Yield the parts of the text as they come, then how it ended. Raises Problem if there is none."""
+        """Yield the parts of the text as they are generated, then the reason of its end. Raises Problem on failure."""
         backend, stop = self._backend, StopSequenceFilter(self._stops)
         if self._body.echo:
             yield self._prompt
@@ -237,7 +237,7 @@ def _format_server_sent_event(value: dict[str, Any]) -> str:
 
 
 def _validate_prompt(backend: Backend, body: CompletionBody) -> str:
-    """The prompt, of which there is one. Raises Problem for more, or one that is too long."""
+    """Return the single prompt. Raises Problem for several prompts, or for one that is too long."""
     prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
     if len(prompts) != 1:
         raise bad_request(f"prompt has {len(prompts)} texts and may have 1: send a request for each")

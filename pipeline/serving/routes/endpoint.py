@@ -91,7 +91,7 @@ def client_address(request: Request) -> str:
 
 
 def problem_response(request: Request, problem: Problem) -> Response:
-    """A problem as the clients of a route expect it: those of /v1 as OpenAI's do, the others as LibreTranslate's."""
+    """Format a problem for the clients of a route: as OpenAI does for /v1, else as LibreTranslate does."""
     body: dict[str, Any] = {"error": problem.sentence}
     if request.url.path.startswith("/v1/"):
         kind = OPENAI_ERROR_TYPES.get(

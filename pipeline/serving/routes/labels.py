@@ -47,7 +47,7 @@ class LabelBody(BaseModel):
 
     text: str | list[str] | None = Field(None, description="the text, or several")
     image: ImageBytes = Field(None, description="an image file, in a form (multipart/form-data), for classes of images")
-    model: str | None = Field(None, description="name of the model; may be left out where there is one alone")
+    model: str | None = Field(None, description="name of the model; optional if there is only one")
     top: int = Field(5, ge=1, le=MAX_LABELS, description="number of labels of each text")
     api_key: str | None = None
 
@@ -66,7 +66,7 @@ class AttendBody(BaseModel):
     """The fields of POST /v1/attend."""
 
     text: str = Field(description="the text that is read")
-    translation: str | None = Field(None, description="the text that is written; the model's own where it is left out")
+    translation: str | None = Field(None, description="the text to score; the model's own by default")
     source: str | None = Field(None, description="language of the text")
     target: str | None = Field(None, description="language of the translation")
     model: str | None = None

@@ -63,7 +63,7 @@ def operation_routes(backend: Backend) -> list[Route]:
 
 
 def _page_file(name: str) -> Response:
-    """A file of the page. Raises Problem for one that is none of its files."""
+    """Return a file of the page. Raises Problem if the page has no such file."""
     file = PAGE_FOLDER / name
     if "/" in name or file.suffix not in MEDIA_TYPES or not file.is_file():
         raise Problem(404, "there is no such file of the page")

@@ -143,7 +143,7 @@ async def _resolve_source_language(
 
     Args:
         catalog: the models that may translate them.
-        detector: finds the language of a text, where one is installed.
+        detector: finds the language of a text, if one is installed.
         body: of the request.
         texts: the texts.
     """
@@ -156,12 +156,12 @@ async def _resolve_source_language(
     if detector is None:
         raise bad_request(f"source: {NO_DETECTOR_MESSAGE}")
     shares = await asyncio.to_thread(_detect_language, detector, texts, body.format == "html")
-    likely = [(code, share) for code, share in shares if code in sources]
-    if not likely and not any(character.isalpha() for text in texts for character in text):
-        likely = [(sources[0], 0.0)]  # numbers, or nothing: of any language
-    if not likely:
+    candidates = [(code, share) for code, share in shares if code in sources]
+    if not candidates and not any(character.isalpha() for text in texts for character in text):
+        candidates = [(sources[0], 0.0)]  # numbers, or nothing: of any language
+    if not candidates:
         raise bad_request(f"source: the text tells none of {', '.join(sources)}: name its language")
-    code, share = likely[0]
+    code, share = candidates[0]
     return code, {"language": code, "confidence": round(100 * share, 1)}
 
 
@@ -180,7 +180,7 @@ def _candidate_models(backend: Backend, body: TranslateBody) -> ModelCatalog:
 
 
 def find_direction(catalog: ModelCatalog, source: str | None, target: str | None) -> ServedDirection:
-    """The model that translates, and its languages; one that is None may be any. Raises Problem if there is none."""
+    """Find a model and its languages; a language that is None may be any. Raises Problem if there is none."""
     direction = catalog.find_translator(source, target)
     if direction is None and catalog.targets_by_source == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
         direction = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
@@ -195,7 +195,7 @@ def find_direction(catalog: ModelCatalog, source: str | None, target: str | None
 def _translations_as_json(
     body: TranslateBody, translations: list[TranslatedText], detection: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """The response to a translation: lists where q is one."""
+    """The response to a translation request, with lists if `q` is a list."""
     is_single = isinstance(body.q, str)
     texts, alternatives = [each.text for each in translations], [[*each.alternatives] for each in translations]
     answer: dict[str, Any] = {"translatedText": texts[0] if is_single else texts}

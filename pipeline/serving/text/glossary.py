@@ -21,11 +21,11 @@ def glossary_problem(glossary: Mapping[str, str]) -> str | None:
                 return f"glossary: a {side} term has {len(term)} characters and may have {MAX_TERM_CHARS}: shorten it"
             if "\t" in term or len(term.splitlines()) > 1:
                 return f"glossary: a {side} term has a tab or line break ({term[:40]!r}): remove it"
-    return _contradiction(glossary)
+    return _contradiction_problem(glossary)
 
 
-def _contradiction(glossary: Mapping[str, str]) -> str | None:
-    """Return the reason why two terms that differ in their spelling alone cannot be used; None if there are none."""
+def _contradiction_problem(glossary: Mapping[str, str]) -> str | None:
+    """Why two terms that differ only in spelling have different translations; None if there are no such terms."""
     source_by_key: dict[tuple[bool, str], str] = {}
     for source, target in glossary.items():
         first_source = source_by_key.setdefault(_term_key(source), source)
@@ -56,12 +56,14 @@ class Glossary:
         text = _normalize(sentence)
         folded_characters = [_fold(character) for character in text]
         positions = [position for position, characters in enumerate(folded_characters) for _ in characters]
-        exact, folded = self._patterns
+        exact_pattern, folded_pattern = self._patterns
         # of two matches at one position the one in the exact spelling comes first
-        matches = [(match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact.finditer(text)]
+        matches = [
+            (match.start(), -match.end(), 0, self._exact[match.group()]) for match in exact_pattern.finditer(text)
+        ]
         matches += [
             (positions[match.start()], -positions[match.end() - 1] - 1, 1, self._folded[match.group()])
-            for match in folded.finditer("".join(folded_characters))
+            for match in folded_pattern.finditer("".join(folded_characters))
         ]
         terms: list[str] = []
         end_of_last = 0
@@ -93,5 +95,5 @@ def _term_key(term: str) -> tuple[bool, str]:
 def _term_pattern(terms: Mapping[str, str]) -> "regex.Pattern[str]":
     """The pattern of all terms, which prefers the longest."""
     longest_first = sorted(terms, key=lambda term: (-len(term), term))
-    either = "|".join(map(regex.escape, longest_first)) or r"(?!)"
-    return regex.compile(rf"\b(?:{either})\b", regex.V0 | regex.WORD)
+    alternatives = "|".join(map(regex.escape, longest_first)) or r"(?!)"
+    return regex.compile(rf"\b(?:{alternatives})\b", regex.V0 | regex.WORD)

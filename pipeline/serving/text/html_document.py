@@ -109,7 +109,7 @@ def _render_translation(sentence: HtmlSentence, translation: str, alignment: Ali
 
 
 def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] | None) -> Iterator[HtmlSentence | str]:
-    """The sentences of a run, and what stands between them."""
+    """Split a run into sentences and the text between them."""
     longest = max((tag.text for tag in run.tags if tag.kind == "unit"), key=len, default="")
     fits_whole = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
     segments = split_text(run.text_without_line_breaks, language, fits=fits_whole)

@@ -113,7 +113,7 @@ class _RunBuilder:
 
 
 def read_text_runs(html: str) -> Iterator[TextRun | str]:
-    """Yield the runs of a document or fragment, and what stands between them as it is."""
+    """Yield the runs of a document or fragment, and the unchanged text between them."""
     tokens = tokenize_html(html)
     builder, depth, index = _RunBuilder(), 0, 0
     while index < len(tokens):

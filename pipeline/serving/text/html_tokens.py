@@ -81,7 +81,7 @@ def _iterate_tokens(html: str) -> Iterator[HtmlToken]:
     """The tokens, texts in pieces."""
     parser = _TokenCollector()
     parser.feed(html.replace("&", "+"))  # references are read later, and a lone `&` would stop the parser here
-    # Not closed: the parser would read each unfinished tag anew, which takes minutes for 50,000 of them.
+    # Not closed: the parser would read each unfinished tag again, which takes minutes for 50,000 of them.
     end = len(html) - len(parser.rawdata)
     lines = [0, *accumulate(len(line) + 1 for line in html.split("\n"))]
     begins = [lines[line - 1] + column for (line, column), _ in parser.tokens]

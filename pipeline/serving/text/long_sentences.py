@@ -36,17 +36,19 @@ def cut_sentence(sentence: str, fits: Callable[[str], bool]) -> list[str]:
 
 def _longest_fitting_length(text: str, fits: Callable[[str], bool]) -> int:
     """The length of about the longest beginning that fits; at least one."""
-    fitting, failing = 1, len(text) + 1
-    trial = min(INITIAL_CHUNK_CHARS, len(text))
-    while failing - fitting > 1:
-        if fits(text[:trial]):
-            fitting = trial
+    longest_fit, shortest_failure = 1, len(text) + 1
+    length = min(INITIAL_CHUNK_CHARS, len(text))
+    while shortest_failure - longest_fit > 1:
+        if fits(text[:length]):
+            longest_fit = length
         else:
-            failing = trial
-        trial = min(2 * fitting, len(text)) if failing > len(text) else (fitting + failing) // 2
-        if fitting == len(text):
+            shortest_failure = length
+        length = (
+            min(2 * longest_fit, len(text)) if shortest_failure > len(text) else (longest_fit + shortest_failure) // 2
+        )
+        if longest_fit == len(text):
             break
-    return fitting
+    return longest_fit
 
 
 def _best_cut_position(text: str, end: int, fits: Callable[[str], bool]) -> int:

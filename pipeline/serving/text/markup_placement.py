@@ -20,7 +20,7 @@ WordRange = tuple[int, int]
 
 @dataclass(frozen=True)
 class _PlacedMarkup:
-    """Markup at characters `start` to `end` of a translation, in place of what stands there."""
+    """Markup that replaces the characters `start` to `end` of a translation."""
 
     start: int
     end: int
@@ -85,7 +85,7 @@ class MarkupPlacement:
         return "".join(texts) + self._escape(position, area.end)
 
     def _render_markup(self, markup: InlineMarkup, area: _TargetArea) -> str:
-        """An element around an area, or other markup in its place."""
+        """Render an element around an area, or other markup at its position."""
         if isinstance(markup, Element):
             return markup.opening + self._render_siblings(markup.content, area) + markup.closing
         return markup.raw

@@ -37,7 +37,7 @@ class TextSegments:
 
     @property
     def sources(self) -> list[str]:
-        """The sentences as a model reads them: each on one line, with one space between words."""
+        """The sentences as the model reads them: on one line each, with one space between words."""
         return [" ".join(sentence.split()) for sentence in self.sentences]
 
     def join(self, translations: Sequence[str]) -> str:
@@ -52,17 +52,17 @@ class TextSegments:
         return "".join(texts)
 
     def borders(self, translations: Sequence[str]) -> list["SegmentBorders"]:
-        """Return where each sentence stands in the text, and its translation in what `join` returns."""
+        """Return the range of each sentence in the text, and of its translation in the result of `join`."""
         segment_borders, start, target_start = [], len(self.separators[0]), len(self.separators[0])
         rows = zip(self.sentences, self.separators[1:], self._translations_with_separators(translations), strict=True)
-        for sentence, between, (text, separator) in rows:
+        for sentence, source_separator, (text, target_separator) in rows:
             end, target_end = start + len(sentence), target_start + len(text)
             segment_borders.append(SegmentBorders(start, end, target_start, target_end))
-            start, target_start = end + len(between), target_end + len(separator)
+            start, target_start = end + len(source_separator), target_end + len(target_separator)
         return segment_borders
 
     def _translations_with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Each translation, and what stands behind it."""
+        """Yield each translation and the text between it and the next."""
         pairs = list(zip(self.sentences, translations, strict=True))
         for index, (source, text) in enumerate(pairs):
             separator = self.separators[index + 1]

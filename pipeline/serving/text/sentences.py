@@ -1,4 +1,4 @@
-"""A text cut into sentences that a model reads one by one, so that nothing of it is lost."""
+"""Splits a text into sentences that a model reads one by one, without losing any character."""
 
 from collections.abc import Callable, Iterator
 

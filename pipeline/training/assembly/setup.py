@@ -38,8 +38,8 @@ def build_setup(session: TrainingSession, start: StartingPoint, context: TaskCon
 
 
 def make_resegmentation(context: TaskContext, seed: int) -> Resegmenter | None:
-    """Return the resegmentation that gives texts other pieces at each update; None if it is not asked for. Labels
-    never change.
+    """Return the resegmentation that samples other pieces at each update; None if it is not enabled. Labels never
+    change.
 
     Raises RecipeError if neither side's tokenizer can give other pieces.
     """

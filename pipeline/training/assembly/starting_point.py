@@ -189,8 +189,8 @@ def resumed_start(
         RecipeError: the updates of word vectors would be of another kind.
     """
     world = session.world
-    earlier = read_progress(checkpoint).settings
-    if reason := other_updates_problem(session.model, session.config, earlier, settings, world.size):
+    saved_settings = read_progress(checkpoint).settings
+    if reason := other_updates_problem(session.model, session.config, saved_settings, settings, world.size):
         raise RecipeError(reason)
     previous_plan = world.run_on_every_rank(  # each may read a part of its own
         lambda: restore_progress(state, checkpoint, session.plan, settings, world.size)

@@ -50,7 +50,12 @@ def make_validator(
 
 
 def make_scorer(
-    session: TrainingSession, task: Task, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
+    session: TrainingSession,
+    task: Task,
+    split: Split,
+    target_tokenizer: Tokenizer,
+    previous_signature: str | None,
+    name: str,
 ) -> ValidationTranslator | LabelScorer | None:
     """Return the scorer of a model's hypotheses of validation data, by the metrics that the recipe asks for and the
     data have.
@@ -60,7 +65,7 @@ def make_scorer(
         task: the task.
         split: the validation data.
         target_tokenizer: the tokenizer of the target.
-        before: the BLEU signature of earlier validations; None if there is none.
+        previous_signature: the BLEU signature of earlier validations; None if there is none.
         name: name of the data in messages.
 
     Returns:
@@ -85,7 +90,9 @@ def make_scorer(
     else:
         beam = session.config.validation.beam
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": beam, "n_best": 1})
-        scorer = ValidationTranslator(split, target_tokenizer, decoding, session.evaluation, metrics, before=before)
+        scorer = ValidationTranslator(
+            split, target_tokenizer, decoding, session.evaluation, metrics, previous_signature=previous_signature
+        )
     for metric, reason in scorer.missing.items():
         problem = f"{name} has no {metric_label(metric)}: {reason}"
         if stopping == metric:

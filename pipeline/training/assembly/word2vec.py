@@ -194,7 +194,7 @@ class Word2vecGradientComputer(GradientComputer):
         for _, (rows, repeats) in self.world.shard_items(batches):
             keys = example_rng_keys(update, rows, repeats)
             loss, num_losses = self._run_steps(rows, keys, self.keep)
-            if not num_losses:  # of a batch of which nothing was left nothing would be learned: it is read whole
+            if not num_losses:  # an empty batch would teach nothing, so it is read whole
                 loss, num_losses = self._run_steps(rows, keys, self.every_word)
             total, count = total + loss, count + num_losses
         sums = torch.tensor([total, total, count, float(stop), 0.0], dtype=torch.float64)

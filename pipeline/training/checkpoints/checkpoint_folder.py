@@ -195,7 +195,7 @@ class Checkpoints:
                 self._try_to_remove(self.folder / name)
 
     def _delete_checkpoint(self, step: int) -> None:
-        """Remove a checkpoint; its name is gone first, so that it is never half there."""
+        """Remove a checkpoint, its name first, so that no partial checkpoint is ever visible."""
         check_no_symlinks(self._run, self.checkpoint_folder(step))
         if self.checkpoint_folder(step).exists():
             dropped_folder = self.folder / f".dropped-{step:07d}"

@@ -41,8 +41,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfig, reporter: Reporter) -> int | None:
-    """Return the step to resume from, or None to begin; the folder of another training is renamed, and a message says
-    so.
+    """Return the step to resume from, or None to begin; the folder of another training is renamed, with a message.
 
     Args:
         checkpoints: the folder of checkpoints.
@@ -100,8 +99,10 @@ def restore_progress(
         SettingChange(step=progress.step, key=_plan_key_to_recipe_key(key), old=old, new=new)
         for key, (old, new) in changes
     ]
-    if (earlier := progress.num_processes) != num_processes:
-        setting_changes.append(SettingChange(step=progress.step, key=NUM_PROCESSES_KEY, old=earlier, new=num_processes))
+    if (saved_num_processes := progress.num_processes) != num_processes:
+        setting_changes.append(
+            SettingChange(step=progress.step, key=NUM_PROCESSES_KEY, old=saved_num_processes, new=num_processes)
+        )
     progress.changes, progress.plan, progress.settings = [*progress.changes, *setting_changes], plan, settings
     return previous_plan
 
@@ -169,15 +170,15 @@ def resolve_execution_settings(
     )
     if checkpoint is None:
         return current
-    earlier = read_progress(checkpoint).settings
-    if earlier.world_size != current.world_size and not config.elastic:
+    saved_settings = read_progress(checkpoint).settings
+    if saved_settings.world_size != current.world_size and not config.elastic:
         raise RecipeError(
-            f"training began with {earlier.world_size} processes, not {current.world_size}; resume it with torchrun "
-            f"--nproc-per-node {earlier.world_size}, set training.elastic = true to go on with {current.world_size}, "
-            f"or move {checkpoint.folder.parent.parent} away to start over"
+            f"training began with {saved_settings.world_size} processes, not {current.world_size}; resume it with "
+            f"torchrun --nproc-per-node {saved_settings.world_size}, set training.elastic = true to go on with "
+            f"{current.world_size}, or move {checkpoint.folder.parent.parent} away to start over"
         )
     restored_settings = {
-        setting_name: getattr(earlier, setting_name)
+        setting_name: getattr(saved_settings, setting_name)
         for setting_name in ("threads", "parallel")
         if getattr(config, setting_name) == "auto"
     }
@@ -185,17 +186,17 @@ def resolve_execution_settings(
         restored_settings["parallel"] = "threads"
     current = current.model_copy(update=restored_settings)
     for setting_name in ("device", "torch", "threads", "parallel"):
-        earlier_value, current_value = getattr(earlier, setting_name), getattr(current, setting_name)
+        earlier_value, current_value = getattr(saved_settings, setting_name), getattr(current, setting_name)
         if earlier_value != current_value:
             difference = "last digits may differ"
             if setting_name == "parallel" or (
-                setting_name == "threads" and "processes" in (earlier.parallel, current.parallel)
+                setting_name == "threads" and "processes" in (saved_settings.parallel, current.parallel)
             ):
                 difference = "dropout draws other numbers for other shares, so losses differ by more than rounding"
             reporter.warn(
                 f"training began with {setting_name} {earlier_value} and continues with {current_value}: {difference}"
             )
-    return earlier.model_copy(update=current.model_dump(include={"device", "torch", "threads", "parallel"}))
+    return saved_settings.model_copy(update=current.model_dump(include={"device", "torch", "threads", "parallel"}))
 
 
 def _choose_num_threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:

@@ -28,7 +28,7 @@ NUM_PROCESSES_KEY = "processes"
 
 
 class ExecutionSettings(BaseModel):
-    """The decisions of the first start that depend on the machine, and that a resumed run must not make anew."""
+    """The decisions of the first start that depend on the machine, and that a resumed run must not make again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -135,7 +135,7 @@ class Progress(BaseModel):
 class TrainState:
     """The state of a training: weights, optimizer, moving average, progress.
 
-    world: the processes over which the weights are sharded. build: () -> the whole network, where they are.
+    world: the processes over which the weights are sharded. build: () -> the whole network, if they are.
     """
 
     model: nn.Module
@@ -159,7 +159,7 @@ class TrainState:
 
     @contextmanager
     def model_to_validate(self) -> Iterator[nn.Module]:
-        """Yield the whole network with the weights that are validated and published: averaged ones where that is asked.
+        """Yield the whole network with the weights to validate and publish: the moving average if it is enabled.
 
         With sharded weights it is another network, for as long as the body runs; all processes call this together.
         """
@@ -173,7 +173,7 @@ class TrainState:
         yield model
 
     def model_with_weights(self, weights: dict[str, Tensor], path: Path) -> nn.Module:
-        """Return the whole network with other weights: the one that was trained, or, where that is sharded, another.
+        """Return the whole network with other weights: the trained network itself, or a new one if that is sharded.
 
         Args:
             weights: by name.
@@ -207,7 +207,7 @@ class TrainState:
 
 
 def _check_tensors(expected: dict[str, Tensor], saved_tensors: dict[str, Tensor], folder: Path) -> None:
-    """Raise DataError where a tensor found is of another type or shape than the own one, which a copy would change."""
+    """Raise DataError if a tensor found is of another type or shape than the own one, which a copy would change."""
     for name, tensor in expected.items():
         if (saved_tensor := saved_tensors.get(name)) is None:
             continue
@@ -219,7 +219,7 @@ def _check_tensors(expected: dict[str, Tensor], saved_tensors: dict[str, Tensor]
 
 
 def read_progress(checkpoint: Checkpoint) -> Progress:
-    """The progress in a checkpoint. Raises DataError if it is not what this tfm writes."""
+    """Read the progress of a checkpoint. Raises DataError if this version of tfm did not write it."""
     try:
         progress = Progress.model_validate(checkpoint.state)
         if progress.step != checkpoint.step:
@@ -233,5 +233,5 @@ def read_progress(checkpoint: Checkpoint) -> Progress:
 
 
 def published_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
-    """The weights a model is made from: the moving average where one was kept, else the model's own."""
+    """The weights of the published model: the moving average if there is one, else the model's own."""
     return checkpoint.tensors("ema" if checkpoint.has_tensors("ema") else "model")

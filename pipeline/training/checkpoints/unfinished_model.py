@@ -91,7 +91,7 @@ def _read_tokenizers(run: Path, progress: Progress) -> tuple[Tokenizer, Tokenize
     dataset, dataset_input = run / "dataset", Input.from_value(progress.plan["inputs"]["dataset"])
     return read_artifact(
         dataset,
-        lambda made: load_tokenizer_pair(made.folder / TOKENIZER_FOLDER),
+        lambda manifest: load_tokenizer_pair(manifest.folder / TOKENIZER_FOLDER),
         "preprocess",
         must_match=dataset_input,
     )

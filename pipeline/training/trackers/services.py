@@ -34,7 +34,7 @@ TRACKING_SERVICES: Mapping[str, TrackingService] = {
 
 
 def check_trackers_installed(names: Sequence[str]) -> None:
-    """Raise RecipeError where the package of a tracker is missing."""
+    """Raise RecipeError if the package of a tracker is missing."""
     for name in names:
         if name in TRACKING_SERVICES and find_spec(name) is None:
             raise RecipeError(

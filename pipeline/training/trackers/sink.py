@@ -57,7 +57,7 @@ class SentLines:
 
 
 def read_sent_state(file: Path, plan_hash: str | None, service_address: str) -> SentLines:
-    """Read what a tracker has of a training; nothing where the file is of another training or place, or damaged.
+    """Read what a tracker has of a training; nothing if the file is of another training or place, or damaged.
 
     Args:
         file: the JSON file of the tracker.

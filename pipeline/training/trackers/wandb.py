@@ -58,7 +58,7 @@ class WandbTracker:
         """Send files and tags."""
         self._run.config.update(dict(tags), allow_val_change=True)
         for file in files:
-            shutil.copy(file, self._run.dir)  # whose files are sent when the run is closed
+            shutil.copy(file, self._run.dir)  # its files are sent when the run is closed
 
     def finish(self, *, is_finished: bool) -> None:
         """Close the run; `is_finished` where the training reached its end."""

@@ -117,8 +117,8 @@ def _describe_input_change(key: str, before: str, after: str) -> str:
     """The change of an input, in words."""
     if key != CORPORA_KEY:
         return f"{key} was changed"
-    gone, added = set(before.splitlines()) - {*after.splitlines()}, set(after.splitlines()) - {*before.splitlines()}
-    parts = [f"{word} {min(labels)}" for word, labels in (("without", gone), ("with", added)) if labels]
+    removed, added = set(before.splitlines()) - {*after.splitlines()}, set(after.splitlines()) - {*before.splitlines()}
+    parts = [f"{word} {min(labels)}" for word, labels in (("without", removed), ("with", added)) if labels]
     return f"the list of corpora was changed ({', '.join(parts)})"
 
 

@@ -53,8 +53,8 @@ AVERAGES_BY_KEY = {"training.save_every": "last", "training.keep.last": "last", 
 
 
 def check_keys(parameters: Sequence[Parameter], config: SearchConfig, file: Path, recipe: Recipe) -> None:
-    """Raise RecipeError for a key that there is not, that a search may not vary, of which no value is possible, or that
-    stands there twice.
+    """Raise RecipeError for a key that does not exist, that a search may not vary, without any possible value, or that
+    occurs twice.
 
     Args:
         parameters: the keys with their values.
@@ -105,7 +105,7 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: R
         needs = 'search.metric = "bleu", or another score of texts'
         raise RecipeError(f"{location} has no effect on the {config.metric} of validation: {needs}")
     if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
-        raise RecipeError(f"{location} has no effect on validation, where training.validation says how it translates")
+        raise RecipeError(f"{location} has no effect on validation, which uses training.validation")
     return full
 
 
@@ -147,7 +147,7 @@ def _find_field(parts: Sequence[str], recipe: Recipe, location: str) -> tuple[Fi
 
 
 def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, location: str) -> None:
-    """Raise RecipeError if a recipe takes none of a key's values; where it takes some, others are impossible trials."""
+    """Raise RecipeError if a recipe accepts none of a key's values; values that it rejects are impossible trials."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     values: Sequence[ParameterValue] = parameter.values or ()
     remedy = ""

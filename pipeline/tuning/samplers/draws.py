@@ -58,8 +58,8 @@ def finished_trials_before(
     """
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     sign = -1 if study.direction == StudyDirection.MAXIMIZE else 1
-    valued = [(sign * each.value, each.number, each) for each in trials if each.value is not None]
-    rows = [row for row in valued if row[1] < number and math.isfinite(row[0]) and predicate(row[2])]
+    ranked_trials = [(sign * each.value, each.number, each) for each in trials if each.value is not None]
+    rows = [row for row in ranked_trials if row[1] < number and math.isfinite(row[0]) and predicate(row[2])]
     return [each for _, _, each in sorted(rows, key=lambda row: row[:2])]
 
 

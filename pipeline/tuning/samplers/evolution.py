@@ -41,7 +41,7 @@ class EvolutionSampler(IndependentSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Return a parent's value of a key, perhaps mutated; at random where no parent has one.
+        """Return a parent's value of a key, perhaps mutated, or a random one if no parent has one.
 
         Args:
             study: the study.
@@ -59,11 +59,11 @@ class EvolutionSampler(IndependentSampler):
 
     def parents(self, study: Study, number: int) -> list[FrozenTrial]:
         """The two parents of a trial, drawn from the fittest before its generation; none in the first."""
-        fittest = finished_trials_before(study, number - number % self.population)[: self.survivors]
-        if not fittest:
+        survivors = finished_trials_before(study, number - number % self.population)[: self.survivors]
+        if not survivors:
             return []
-        indexes = trial_generator(self.seed, number).choice(len(fittest), min(2, len(fittest)), replace=False)
-        return [fittest[int(each)] for each in indexes]
+        indexes = trial_generator(self.seed, number).choice(len(survivors), min(2, len(survivors)), replace=False)
+        return [survivors[int(each)] for each in indexes]
 
 
 def draw_value(distribution: BaseDistribution, rng: np.random.Generator) -> Any:
@@ -77,7 +77,7 @@ def draw_value(distribution: BaseDistribution, rng: np.random.Generator) -> Any:
 
 
 def mutate_value(value: Any, distribution: BaseDistribution, rng: np.random.Generator) -> Any:
-    """Return another value: a neighbor where there is an order; the same where there is no other.
+    """Return another value: a neighbour if values are ordered; the same one if there is no other.
 
     Args:
         value: the value.

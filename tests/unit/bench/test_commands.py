@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.__main__ import app
-from bench.processes import ProcessFailed, run
+from bench.processes import ProcessError, run
 from tests.cli.user import RECIPE, write_corpora
 
 BENCHES = (
@@ -109,5 +109,5 @@ def test_a_process_tells_its_time_memory_and_error() -> None:
     assert done.out == "100000000 hello\n"
     assert done.seconds > 0
     assert done.peak > 10**8
-    with pytest.raises(ProcessFailed, match=r"exit code 3 of (?s:.*)what went wrong"):
+    with pytest.raises(ProcessError, match=r"exit code 3 of (?s:.*)what went wrong"):
         run([sys.executable, "-c", "import sys; print('what went wrong'); sys.exit(3)"])

@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "projections_width_problem": (
         {"attention_projections": False, "encoder": {"key_dim": 4}},
-        "leaves rows as wide as they are: remove encoder.key_dim = 4",
+        "keeps the width of rows: remove encoder.key_dim = 4",
     ),
     "values_projections_problem": (
         {"attention_projections": False, "values": "keys"},
@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "mask_mixing_problem": (
         {"mask": "strict", "mixing": "convolution"},
-        'mask = "strict" is of self-attention, in whose place mixing = "convolution" stands',
+        'mask = "strict" is for self-attention, which mixing = "convolution" replaces',
     ),
     "recurrent_norm_problem": (
         {
@@ -113,7 +113,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "recurrent_stack_problem": (
         {"architecture": "recurrent", "task": "classification", "pooling": "first"},
-        "would take a row that has read the first piece alone",
+        "would use a row that has read only the first piece",
     ),
     "positions_in_attention_problem": (
         {"positions_join": "attention", "encoder": {"key_value_heads": 1}},
@@ -122,7 +122,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "convolution_table_problem": ({"convolution": {"width": 2}}, 'model.convolution is for mixing = "convolution"'),
     "convolution_width_problem": (
         {"mixing": "convolution", "convolution": {"width": 2}, "window": 3},
-        "convolution.width = 2 stands in place of window = 3",
+        "convolution.width = 2 replaces window = 3",
     ),
     "convolution_dilation_problem": (
         {"mixing": "convolution", "convolution": {"width": 3, "dilation": 5}},
@@ -199,7 +199,7 @@ def test_what_goes_together_is_accepted() -> None:
 def test_a_stack_says_no_mixing_that_both_have(side: str) -> None:
     """It would change the recipe and nothing else."""
     both = {"mixing": "convolution", "positions": "none", side: {"mixing": "convolution"}}
-    with pytest.raises(ValidationError, match=rf'model\.{side}\.mixing = "convolution" is what model\.mixing says'):
+    with pytest.raises(ValidationError, match=rf'model\.{side}\.mixing = "convolution" repeats model\.mixing'):
         ModelConfig.model_validate(both)
 
 
@@ -207,5 +207,5 @@ def test_a_stack_says_no_mixing_that_both_have(side: str) -> None:
 def test_a_first_row_that_read_no_more_than_itself_makes_no_label(bidirectional: bool, refused: bool) -> None:
     given = {"architecture": "recurrent", "task": "classification", "recurrent": {"bidirectional": bidirectional}}
     ModelConfig.model_validate({**given, "pooling": "max"})
-    with pytest.raises(ValidationError, match="read the first piece alone") if refused else nullcontext():
+    with pytest.raises(ValidationError, match="read only the first piece") if refused else nullcontext():
         ModelConfig.model_validate({**given, "pooling": "first"})

@@ -227,7 +227,7 @@ def read_config(
 
 
 def _check_problem_type(settings: JsonObject, kind: LabelKind, rows: int) -> None:
-    """Raise ValueError where a text has not one of several labels, or a word one of several tags."""
+    """Raise ValueError if a text has not one of several labels, or a word one of several tags."""
     if settings.get("problem_type") not in (None, "single_label_classification"):
         raise ValueError(f"problem_type = {settings['problem_type']!r} is not supported: a text has one label here")
     names = read_label_names(settings, kind)

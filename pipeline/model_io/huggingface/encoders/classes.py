@@ -73,7 +73,7 @@ ENCODER_CLASSES = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) fo
 IMPORT_ONLY_CLASSES = (
     *list_family_classes(ROBERTA),
     *(
-        _encoder_class(family, "Model", "feature-extraction", MASKED_TASKS, family.stand_in_head)
+        _encoder_class(family, "Model", "feature-extraction", MASKED_TASKS, family.base_model_head)
         for family in (BERT, ROBERTA, ROBERTA_PRE_NORM, MEGATRON)
     ),
 )

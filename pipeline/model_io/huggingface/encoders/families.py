@@ -72,8 +72,8 @@ class EncoderFamily:
     tags: HeadWeightNames = HeadWeightNames("classifier.weight", "classifier.bias")
 
     @property
-    def stand_in_head(self) -> HeadWeightNames:
-        """The stand-in for a head that a model lacks: hidden pieces are told by the table of the input."""
+    def base_model_head(self) -> HeadWeightNames:
+        """The replacement for a missing head: the input's table predicts hidden pieces."""
         return HeadWeightNames(self.word_embeddings, None)
 
     @property

@@ -88,7 +88,7 @@ def check_weight_names(model_class: HuggingFaceClass, config: ModelConfig, state
     }
     for name in state_dict:
         if name not in names and not name.endswith(IGNORED_WEIGHTS):
-            raise ValueError(f"it has a weight that has no place in ours, {name}")
+            raise ValueError(f"it has a weight that this configuration does not use, {name}")
 
 
 def _empty_weights(snapshot: Snapshot) -> StateDict:

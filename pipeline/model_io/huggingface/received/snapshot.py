@@ -52,7 +52,7 @@ class Snapshot(PretrainedFolder):
 
     def _find_weight_files(self) -> Iterator[tuple[str, Path]]:
         """The files of the weights by name."""
-        if self.has_file(WEIGHTS_FILE):  # before an index beside it, as transformers does
+        if self.has_file(WEIGHTS_FILE):  # before an index in the same folder, as transformers does
             yield WEIGHTS_FILE, self.locate_file(WEIGHTS_FILE)
         elif self.has_file(WEIGHTS_INDEX_FILE):
             weight_map = self.read_document(WEIGHTS_INDEX_FILE).get("weight_map")
@@ -61,5 +61,5 @@ class Snapshot(PretrainedFolder):
             names = [*dict.fromkeys(name if isinstance(name, str) else repr(name) for name in weight_map.values())]
             yield from ((name, self.locate_file(name, referring_file=WEIGHTS_INDEX_FILE)) for name in sorted(names))
         else:
-            problem = f"has no {WEIGHTS_FILE}: weights are read from safetensors alone; save it anew with transformers"
+            problem = f"has no {WEIGHTS_FILE}: weights are read from safetensors alone; save it again with transformers"
             raise DataError(problem, file=self.folder)

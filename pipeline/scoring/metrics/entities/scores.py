@@ -44,7 +44,7 @@ def entity_f1(hypotheses: Sequence[str], references: Sequence[Sequence[str]], co
 def entity_counts(
     hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> list[tuple[int, int, int]]:
-    """Count the entities of each segment: the right ones, those of the hypothesis, those of the reference.
+    """Count the entities of each segment: right ones, those in the hypothesis, and those in the reference.
 
     Args:
         hypotheses: tags of each segment, between spaces.
@@ -90,7 +90,7 @@ def entity_scores(hypotheses: Sequence[str], references: Sequence[str], config: 
 
 
 def _weighted_mean(scores: Sequence[LabelScore], weights: Sequence[int]) -> LabelScore:
-    """The mean of scores by weights; 0 where these are."""
+    """The mean of scores by weights; 0 if these are."""
     total = max(sum(weights), 1)
     precision, recall, f1 = (
         math.fsum(weight * getattr(each, name) for each, weight in zip(scores, weights, strict=True)) / total

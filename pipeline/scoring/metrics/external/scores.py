@@ -105,7 +105,7 @@ def command_files(metric: ExternalMetric) -> dict[str, Input]:
 
 
 def external_metric_inputs(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
-    """The files of all commands: where one changes, scores are made again."""
+    """The files of all commands: if one changes, scores are computed again."""
     return {label: each for metric in metrics for label, each in command_files(metric).items()}
 
 

@@ -158,7 +158,7 @@ def test_a_direction_is_as_long_as_the_rows_of_the_weights_and_none_for_vectors(
 
 def test_the_rise_is_the_mean_of_four_points_above_the_middle() -> None:
     losses = [[9.0, 2.0, 9.0], [3.0, 1.0, 4.0], [9.0, 5.0, 9.0]]
-    assert landscape.rise({"steps": [-1.0, 0.0, 1.0], "losses": {"net": losses}}, "net", 1.0) == 2.5
+    assert landscape.mean_loss_rise({"steps": [-1.0, 0.0, 1.0], "losses": {"net": losses}}, "net", 1.0) == 2.5
 
 
 def test_stacked_windows_reach_as_far_as_layers_times_reach() -> None:

@@ -6,7 +6,7 @@ from string import Template
 
 import pytest
 
-from bench.processes import ProcessFailed
+from bench.processes import ProcessError
 from bench.training.baselines import EOLE_CONFIGS, PEERS_FOLDER, average_metrics, find_peers, parse_eole_log
 from bench.training.pieces import write_pieces
 from bench.training.workload import ModelSize, RecurrentSize, read_configs, set_options
@@ -29,7 +29,7 @@ attn_ent: 0.000; lr: 5.00e-04; sents:      90; bsz:  965/1000/ 90;  490/ 500 tok
 
 def test_eole_is_measured_after_its_warm_up() -> None:
     assert parse_eole_log(EOLE_LOG, 1) == {"rate": 5000 / 3, "tokens": 2500}
-    with pytest.raises(ProcessFailed):
+    with pytest.raises(ProcessError):
         parse_eole_log(EOLE_LOG, 11)
 
 
@@ -41,7 +41,7 @@ def test_metrics_are_measured_after_the_warm_up_and_without_validation() -> None
         {"event": "valid", "step": 3, "seconds": 5.0},
     ]
     assert average_metrics(lines, 1) == {"rate": 700 / 3, "tokens": 350}
-    with pytest.raises(ProcessFailed):
+    with pytest.raises(ProcessError):
         average_metrics(lines, 3)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.processes import ProcessFailed
+from bench.processes import ProcessError
 from bench.training.learning import CurvePoint, draw_curves, learning_table, read_points
 
 LINES = [
@@ -19,7 +19,7 @@ def test_a_validation_has_the_seconds_of_the_training_before_it() -> None:
 
 
 def test_a_training_without_bleu_has_no_curve() -> None:
-    with pytest.raises(ProcessFailed, match="no validation has a BLEU"):
+    with pytest.raises(ProcessError, match="no validation has a BLEU"):
         read_points(LINES[:1])
 
 

@@ -187,7 +187,7 @@ def test_lists_are_joined_and_classes_are_their_names(kind: str, tmp_path: Path)
     [
         ({"source": ["a.en", "b.en"], "target": "a.de"}, r'a list of columns, which is for tables .*, not for "text"'),
         ({"format": "conllu", "path": "a", "source": ["form", "upos"]}, 'not for "conllu": name one'),
-        ({"format": "tsv", "path": "a", "source": []}, 'is an empty list: name its columns, or say source = "none"'),
+        ({"format": "tsv", "path": "a", "source": []}, 'is an empty list: name its columns, or set source = "none"'),
         ({"format": "tsv", "path": "a", "source": [0, 0], "target": 1}, 'names the column "0" twice'),
         ({"format": "tsv", "path": "a", "source": [0, 1], "target": 1}, 'column "1", which is the target: remove it'),
         ({"format": "tsv", "path": "a", "source": [0, True]}, r"by name or number, and not \[0, True\]"),

@@ -119,8 +119,8 @@ def test_codes_of_other_versions_or_without_order_are_refused(tmp_path: Path) ->
         ("#version: 0.1\nt h\n", "codes of subword-nmt 0.1, and only those of 0.2"),
         ("t h\ne </w>\n", "line 2 joins </w> itself"),
         ("th e\nt h\n", "line 1 joins 'th', which no line before it makes"),
-        ("#version: 0.2\n", "none of the forms"),
-        ("t h\nt h e x\n", "none of the forms"),
+        ("#version: 0.2\n", "is not a tokenizer in a form"),
+        ("t h\nt h e x\n", "is not a tokenizer in a form"),
         ("t h\n" * 200 + "t h e x\n", "line 201 has no two pieces"),
     ):
         (tmp_path / "codes").write_text(content)

@@ -164,7 +164,7 @@ def test_what_is_no_tokenizer_is_refused_with_the_reason(content: str, message: 
 @pytest.mark.parametrize(
     ("merges", "problem"),
     [
-        (["▁ a", " "], r"its merge 2 \(' '\) is no pair of pieces: save it anew"),  # its two spaces are lost
+        (["▁ a", " "], r"its merge 2 \(' '\) is no pair of pieces: save it again"),  # its two spaces are lost
         ([["▁", "a"], ["a"]], r"its merge 2 \(\['a'\]\) is no pair of pieces"),
         ({}, "its merges are no list"),
     ],
@@ -178,7 +178,7 @@ def test_merges_that_are_no_pairs_are_named(merges: object, problem: str, tmp_pa
 
 def test_a_text_is_no_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("one two three four\n")
-    with pytest.raises(DataError, match=r"none of the forms of tokenizers that tfm reads: a tokenizer\.json, a Sent"):
+    with pytest.raises(DataError, match=r"not a tokenizer in a form that tfm reads: a tokenizer\.json, a Sent"):
         taken(tmp_path / "x.txt")
 
 

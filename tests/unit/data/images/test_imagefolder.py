@@ -161,7 +161,7 @@ def test_what_a_link_hides_is_not_missing_unseen(tmp_path: Path, table: bool, le
         (tmp_path / "metadata.csv").write_text("file_name,text\na/1.png,x\n")
     (tmp_path / "b" / "link").symlink_to(tmp_path / leads_to)
     said = refused(tmp_path, ("text",) if table else ())
-    assert said == f"b/link: is a link to {why}: put what it stands for in its place, or remove it"
+    assert said == f"b/link: is a link to {why}: replace it with its target, or remove it"
     (tmp_path / "b" / "link").rename(tmp_path / "b" / ".link")
     assert found(tmp_path, ("text",) if table else ())
 

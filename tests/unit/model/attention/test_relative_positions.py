@@ -190,7 +190,7 @@ def test_pairs_turn_as_fast_as_model_rotary_says(rotary: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("rotary", "reason"),
     [
-        ({"original_length": 9}, "says which pairs `factor` slows, and that is 1"),
+        ({"original_length": 9}, "has no effect while `factor` is 1"),
         ({"factor": 2.0, "low_frequency_factor": 0.5}, "low_frequency_factor is counted within original_length"),
         ({"factor": 2.0, "high_frequency_factor": 5.0}, "high_frequency_factor is counted within original_length"),
         ({"factor": 2.0, "original_length": 9, "low_frequency_factor": 4.0}, "must be less than high_frequency_factor"),

@@ -209,7 +209,7 @@ def test_numbers_of_numpy_are_numbers(model):
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        ({"to": "deu"}, "it cannot be asked for deu: remove `to`"),
+        ({"to": "deu"}, "it cannot translate into deu: remove `to`"),
         ({"source_language": "deu"}, "takes no source language: remove `source_language`"),
         ({"beam": 0}, "decoding.beam = 0 must be at least 1"),
     ],

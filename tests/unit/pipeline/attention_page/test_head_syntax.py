@@ -151,10 +151,16 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
                     scores: dict[int, float] = {}
                     for t, query in enumerate(of.queries):
                         for s, key in enumerate(of.keys):
-                            if query.place is None or key.place is None or words[query.place] != asks:
+                            if (
+                                query.source_index is None
+                                or key.source_index is None
+                                or words[query.source_index] != asks
+                            ):
                                 continue
-                            if words[key.place] != asks:
-                                scores[words[key.place]] = scores.get(words[key.place], 0) + float(weights[t][s])
+                            if words[key.source_index] != asks:
+                                scores[words[key.source_index]] = scores.get(words[key.source_index], 0) + float(
+                                    weights[t][s]
+                                )
                     most = max(scores, key=lambda word: scores[word])
                     hit = scores[most] > 0 and most in answers
                     place = (relation, towards, f"{kind} {attention.layer}.{head}")

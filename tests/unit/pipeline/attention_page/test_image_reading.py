@@ -102,7 +102,7 @@ def test_a_classifier_shows_what_its_patches_attend_to(file: Path) -> None:
     read = trace_image_file(model, file, None, GREEDY)
     assert list(read.axes) == ["encoder"]
     assert read.axes["encoder"].on_image == ("queries", "keys")
-    with pytest.raises(RecipeError, match="says no words"):
+    with pytest.raises(RecipeError, match="writes no words"):
         trace_image_file(model, file, SAYS, GREEDY)
 
 

@@ -119,7 +119,7 @@ def test_a_translation_has_three_kinds_of_attention(positions: str) -> None:
         (kind, n) for kind in ATTENTION_KIND_TITLES for n in (1, 2)
     ]
     source = [*loaded.source_tokenizer.encode(SENTENCE), EOS_ID]
-    assert [each.place for each in read.axes["encoder"].keys] == [*range(len(source) - 1), None]
+    assert [each.source_index for each in read.axes["encoder"].keys] == [*range(len(source) - 1), None]
     assert read.axes["cross"].keys == read.axes["encoder"].keys == read.axes["encoder"].queries
     heard, said = read.axes["decoder"].queries, read.axes["cross"].queries
     assert (heard[0].text, said[-1].text) == ("<s>", "</s>")

@@ -16,7 +16,7 @@ from tfm.pipeline.comparison.systems import (
     OTHER_VERSION_REASON,
     SegmentValues,
     read_system,
-    text_mismatch,
+    text_mismatch_reason,
 )
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -110,7 +110,7 @@ def test_figures_of_segments_are_checked(tmp_path: Path, changes: dict[str, Any]
     ],
 )
 def test_only_the_same_texts_are_compared(other: Segments, said: str | None) -> None:
-    found = text_mismatch(MAIN, other)
+    found = text_mismatch_reason(MAIN, other)
     assert found is None if said is None else found is not None and said in found
 
 
@@ -118,7 +118,7 @@ def test_images_are_told_apart_by_their_contents() -> None:
     """Captions of other images with the same names do not compare, and of the same images under other names do."""
     named = replace(MAIN, sources_are_names=True)
     known, renamed = (replace(named, image_contents="one", sources=names) for names in (named.sources, ["x", "y", "z"]))
-    assert text_mismatch(known, renamed) is None
-    assert text_mismatch(known, replace(known, image_contents="other")) == "main: its images are others"
-    assert text_mismatch(known, named) is None  # made before contents were noted
-    assert "source of line 1" in (text_mismatch(renamed, named) or "")
+    assert text_mismatch_reason(known, renamed) is None
+    assert text_mismatch_reason(known, replace(known, image_contents="other")) == "main: its images are others"
+    assert text_mismatch_reason(known, named) is None  # made before contents were noted
+    assert "source of line 1" in (text_mismatch_reason(renamed, named) or "")

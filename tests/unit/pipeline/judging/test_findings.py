@@ -134,7 +134,7 @@ def test_without_leaves_out_and_changes_no_verdict(tmp_path: Path) -> None:
     assert "judge-9 is left out (--without)" in careful.notes
     with pytest.raises(RecipeError, match="--without judge-99: no such judge; answers are from judge-1, judge-2"):
         judged(tmp_path, "likert", seed=2, segments=10, without=["judge-99"])
-    with pytest.raises(RecipeError, match="no answer is left"):
+    with pytest.raises(RecipeError, match="no answer on the systems is left"):
         judged(tmp_path, "likert", seed=2, segments=10, judges=[panel.careful], without=["judge-1"])
 
 

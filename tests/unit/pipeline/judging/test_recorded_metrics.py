@@ -89,7 +89,7 @@ def test_another_run_or_another_text_is_refused(tmp_path: Path) -> None:
     own = run(tmp_path / "a", {"comet": [1.0, 2.0, 3.0, 4.0]})
     with pytest.raises(RecipeError, match="nothing of a system a was judged; judged were b, c"):
         read_recorded_metrics([own], judged("b", "c"))
-    with pytest.raises(DataError, match="says something else of line 1 of main than was judged"):
+    with pytest.raises(DataError, match="differs from the judged text in line 1 of main"):
         read_recorded_metrics([own], {("main:1", "a"): "another text"})
     with pytest.raises(DataError, match="noted no segments of the test set third: score it again"):
         read_recorded_metrics([own], judged("a", test="third"))

@@ -73,7 +73,7 @@ def test_a_model_that_was_trained_with_no_language_reads_the_text_alone() -> Non
         (NLLB, "deu", "fra", "does not translate from fra; it translates from eng_Latn"),
         ((">>deu<<",), "deu", "eng", "takes no source language: remove --from"),
         ((">>deu<<",), None, None, "translates into several languages: say which, --to deu"),
-        ((), "deu", None, "was not trained with languages, so it cannot be asked for deu: remove --to"),
+        ((), "deu", None, "was not trained with languages, so it cannot translate into deu: remove --to"),
     ],
 )
 def test_what_is_refused(tokens: tuple[str, ...], to: str | None, source: str | None, problem: str) -> None:

@@ -394,7 +394,7 @@ def test_every_recipe_we_ship_is_valid_and_named_as_its_file(file: Path) -> None
 @pytest.mark.parametrize(
     ("setting", "problem"),
     [
-        ("data.target=nan", "data.target = nan is a number in TOML; a text stands in quotation marks"),
+        ("data.target=nan", "data.target = nan is a number in TOML; a text needs quotation marks"),
         ("data.train.0.target_language=inf", """--set 'data.train.0.target_language="inf"'"""),
         ("training.schedule.peak=nan", "training.schedule.peak must be a finite number"),
         (f"data.batch_tokens={10**400}", " must be a number below 2^63"),

@@ -66,7 +66,11 @@ def test_a_training_that_goes_on_keeps_the_tokenizer_it_began_with(monkeypatch: 
     made: list[ValidationTranslator] = []
     for is_there, before in ((False, None), (True, "nrefs:1|case:mixed|eff:no|tok:char|smooth:exp|version:2.6.0")):
         monkeypatch.setattr(bleu_tokenizer, "is_installed", lambda tokenizer, there=is_there: there)
-        made.append(ValidationTranslator(split, cast(Any, None), DecodingConfig(), EvaluationConfig(), before=before))
+        made.append(
+            ValidationTranslator(
+                split, cast(Any, None), DecodingConfig(), EvaluationConfig(), previous_signature=before
+            )
+        )
     assert [each.evaluation.bleu_tokenize for each in made] == ["char", "char"]
     assert bleu_tokenizer.choose_tokenizer([["きょうは雪です"]]).name == "ja-mecab"
 

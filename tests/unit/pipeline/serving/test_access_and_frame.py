@@ -57,7 +57,7 @@ def test_a_key_is_needed_and_its_label_is_logged(tmp_path: Path) -> None:
         ("short\n", "line 1"),
         ("long-enough a 0\n", "line 1"),
         ("long-enough a 5 b\n", "line 1"),
-        ("long-enough a\n\nlong-enough b 5\n", "line 3: the key stands on line 1 already"),
+        ("long-enough a\n\nlong-enough b 5\n", "line 3: the key is already on line 1"),
     ],
 )
 def test_a_file_of_keys_that_is_none_is_named_without_the_key(tmp_path: Path, text: str, said: str) -> None:

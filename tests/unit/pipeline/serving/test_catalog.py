@@ -15,7 +15,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.serving import catalog
 from tfm.pipeline.serving.backend import _read_republished_model
-from tfm.pipeline.serving.catalog import is_published_anew, read_catalog, read_served_model
+from tfm.pipeline.serving.catalog import has_new_version, read_catalog, read_served_model
 from tfm.pipeline.serving.engine.light_networks import NumpyNetwork, load_light_network
 from tfm.pipeline.serving.engine.networks import TorchNetwork
 
@@ -31,10 +31,10 @@ def test_a_model_and_its_shortlist_are_a_version_together(model: Path, tmp_path:
     short, free = tmp_path / "short", read_catalog([model]).models["tiny"]
     held = read_catalog([model], shortlists=[f"tiny={short}"]).models["tiny"]
     assert held.version.key != free.version.key
-    assert not is_published_anew(held)
+    assert not has_new_version(held)
     publish_shortlist(short, tiny_model(), linked=2)
-    assert is_published_anew(held)
-    assert not is_published_anew(free)
+    assert has_new_version(held)
+    assert not has_new_version(free)
     with pytest.raises(DataError, match="short: was replaced while"):
         TorchNetwork.load(held.version)
     again = read_served_model(model, short)
@@ -85,7 +85,7 @@ def test_the_name_of_a_model_may_have_any_characters(tmp_path: Path, monkeypatch
     assert [found[name].version.shortlist is None for name in names] == [False, True, True, True]
 
 
-def test_languages_that_were_given_stay_when_a_model_is_published_anew(model: Path) -> None:
+def test_languages_that_were_given_stay_when_a_model_has_new_version(model: Path) -> None:
     known = replace(read_served_model(model), pairs=(("en", "deu"),), are_pairs_given=True)
     known = replace(known, version=replace(known.version, has_languages=True))
     again = _read_republished_model(known)
@@ -140,6 +140,6 @@ def test_a_shortlist_that_is_made_anew_is_taken_over_if_it_fits(model: Path, tmp
         bench.backend.dispatcher.close()
 
     asyncio.run(renew())
-    warned = [line for line in bench.log.getvalue().splitlines() if "not taken over" in line]
+    warned = [line for line in bench.log.getvalue().splitlines() if "new version not loaded" in line]
     assert len(warned) == 1, "once, not every few seconds"
     assert "is of other vocabularies" in warned[0]

@@ -387,7 +387,7 @@ HUB = {"format": "huggingface", "path": "x", "image": "image"}
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"images": None}, "train.0 has images: say of which size"),
+        ({"images": None}, "train.0 has images: set their size"),
         ({"valid": {"source": "a", "target": "b"}}, "valid has no images, and texts cannot be mixed with images"),
         ({"images": {"height": 0, "width": 8}}, "greater than or equal to 1"),
         ({"images": {**SHAPE, "crop": 0.0}}, "greater than 0"),
@@ -435,7 +435,7 @@ vision = { patch = 4 }
         ("data.limits.max_ratio=2.0", "an image has no pieces"),
         ("data.limits.cut_sources=true", "an image has no pieces"),
         ("decoding.max_ratio=1.0", "an image has no pieces; decoding.max_length"),
-        ("data.images=none", "train.0 has images: say of which size"),
+        ("data.images=none", "train.0 has images: set their size"),
         ("model.vision=none", "which a model with .model.vision. reads"),
         ("model.vision.patch=3", "does not divide images of 8 x 8"),
         ("training.layout=flat", "is for texts, and the corpora are images"),

@@ -74,7 +74,7 @@ def test_rows_of_new_pieces_are_means_and_logits_of_old_ones_are_the_same(
     first = run(dataset, tmp_path / "first", training(**STILL), model=model)
     with in_float64():
         second = run(larger, tmp_path / "second", training(**STILL, init_from=str(first)), model=model, reporter=heard)
-    assert "training: 20 new pieces begin as the mean of the pieces in whose place each is" in heard.lines
+    assert "training: 20 new pieces begin as the mean of the old pieces that it replaces" in heard.lines
     before, after = (
         {n: w.double() for n, w in load_file(each / "model.safetensors").items()} for each in (first, second)
     )
@@ -156,7 +156,7 @@ def test_adapters_and_clusters_are_refused_with_the_reason(dataset: Path, tmp_pa
         run(larger, tmp_path / "second", training(**STILL, init_from=str(first), lora={"rank": 2}))
     model = model_of(adaptive={"cutoffs": [20]})
     first = run(dataset, tmp_path / "adaptive", training(**STILL, label_smoothing=0), model=model)
-    with pytest.raises(RecipeError, match="adaptive softmax, whose clusters go by the order"):
+    with pytest.raises(RecipeError, match="adaptive softmax, with clusters in the order"):
         run(larger, tmp_path / "second", training(**STILL, label_smoothing=0, init_from=str(first)), model=model)
     assert not (tmp_path / "second").exists()
 

@@ -143,8 +143,8 @@ def test_a_file_system_that_tells_a_change_by_a_number_is_put_into_words(
     [
         ("memory://corpora/nosuch.tsv", r"cannot be downloaded \(there is no such file\)"),
         ("memory://corpora", "is a folder"),
-        ("file:///etc/passwd", "no place of corpora"),
-        ("simplecache::memory://corpora/train.tsv", "no place of corpora|single file"),
+        ("file:///etc/passwd", "not a supported scheme"),
+        ("simplecache::memory://corpora/train.tsv", "not a supported scheme|single file"),
         ("memory://corpora/*.tsv", "single file"),
         ("memory://a::file:///etc/passwd", "single file"),
     ],

@@ -36,7 +36,7 @@ def test_gains_are_differences_of_chrf_the_most_first() -> None:
         line: metric.sentence_score(new, [reference]).score - metric.sentence_score(old, [reference]).score
         for line, (old, new, reference) in enumerate(zip(BEFORE, AFTER, REFERENCES, strict=True), 1)
     }
-    assert (found.better, found.worse, found.as_good, found.same) == (
+    assert (found.num_better, found.num_worse, found.num_as_good, found.num_same) == (
         sum(each > 0 for each in gains.values()),
         sum(each < 0 for each in gains.values()),
         1,
@@ -52,13 +52,13 @@ def test_gains_are_differences_of_chrf_the_most_first() -> None:
     assert told(list(found.gained[0].before)) == "zwei Katzen"
     assert told(list(found.gained[0].after)) == "zwei Katzen [schlafen]"
     few = find_sentence_changes(before, after, CONFIG, 1, done.append)
-    assert (few.worse, few.lost) == (found.worse, found.lost[:1])
+    assert (few.num_worse, few.lost) == (found.num_worse, found.lost[:1])
 
 
 def test_a_system_beside_itself_changed_nothing() -> None:
     one = Segments("t", None, BEFORE, [REFERENCES])
     found = find_sentence_changes(one, one, CONFIG, 9, lambda _: None)
-    assert (found.same, found.gained, found.lost, found.as_good) == (6, [], [], 0)
+    assert (found.num_same, found.gained, found.lost, found.num_as_good) == (6, [], [], 0)
 
 
 def test_of_labels_the_share_that_is_right_counts_and_places_are_compared() -> None:

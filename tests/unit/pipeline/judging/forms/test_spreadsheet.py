@@ -161,7 +161,7 @@ def test_rows_that_are_not_filled_in_are_left_out(tmp_path: Path) -> None:
         ("likert", "adequacy", "6", "A: adequacy: 6 is no number from 1 to 5"),
         ("likert", "adequacy", "", "A: adequacy is missing"),
         ("likert", "adequacy", "good", "A: adequacy: 'good' is no number"),
-        ("esa", "minor errors", "nowhere", "'nowhere' does not stand in the translation"),
+        ("esa", "minor errors", "nowhere", "'nowhere' is not in the translation"),
         ("esa", "score", "101", "score: 101 is no number from 0 to 100"),
         ("pairwise", "preferred", "yes", "A: 'yes' is not a mark; write x where"),
         ("pairwise", "label", "A", "has label A twice"),

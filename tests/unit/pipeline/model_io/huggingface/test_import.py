@@ -287,7 +287,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "another activation": ({"activation_function": "quick_gelu"}, "the activation 'quick_gelu' is not known to tfm"),
     "no width": ({"d_model": None}, "config.json: d_model = null is not a whole number from 1"),
     "another width": ({"encoder_ffn_dim": 7}, "feed_forward.inner.weight is (40, 16), not (7, 16)"),
-    "a layer less": ({"decoder_layers": 1}, "has no place in ours, model.decoder.layers.1"),
+    "a layer less": ({"decoder_layers": 1}, "does not use, model.decoder.layers.1"),
     "a layer more": ({"encoder_layers": 4}, "it has no 'model.encoder.layers.3"),
 }
 

@@ -137,7 +137,7 @@ def test_attention_is_theirs_under_their_tokens(model: Any) -> None:
     keys = [each.text for each in found.axes["encoder"].keys]
     order = [*range(1, len(ids))] if ours.config.languages == "m2m100" else [*range(2, len(ids)), 1]
     assert keys == [shown[place] for place in order]
-    assert found.axes["decoder"].keys[ours.model.lead_length - 1].text == shown[0]
+    assert found.axes["decoder"].keys[ours.model.prefix_length - 1].text == shown[0]
 
 
 def test_a_dataset_says_the_languages_of_its_rows(model: Any, tmp_path: Path) -> None:

@@ -265,7 +265,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
         "two labels are called 'a'",
     ),
     "a layer more": ("RobertaForMaskedLM", {"num_hidden_layers": 3}, "it has no 'roberta.encoder.layer.2"),
-    "a layer less": ("BertModel", {"num_hidden_layers": 1}, "no place in ours, bert.encoder.layer.1"),
+    "a layer less": ("BertModel", {"num_hidden_layers": 1}, "does not use, bert.encoder.layer.1"),
     "another class": ("BertModel", {"architectures": ["BertForQuestionAnswering"]}, "cannot import BertForQuestion"),
     "a head that is missing": (
         "BertModel",
