@@ -112,12 +112,14 @@ def align(
             f"{model}: finds SOURCE likelier, given TARGET, than the other way round: are the two files exchanged?"
         )
     pairs = problems.count_while_iterating(loaded.source_tokenizer, chain(first_pairs, pairs), lambda pair: pair.source)
-    chosen = aligner.choose_head(layer, head, shifted=shifted)
+    alignment_head = aligner.choose_head(layer, head, shifted=shifted)
     if gold_links is not None:
         is_given = layer is not None or head is not None or shifted
-        _print_error_rates(aligner, list(pairs), gold_links, [chosen] if is_given else aligner.heads(), as_json=as_json)
+        _print_error_rates(
+            aligner, list(pairs), gold_links, [alignment_head] if is_given else aligner.heads(), as_json=as_json
+        )
     elif reverse is None:
-        _print_links(aligner, pairs, chosen)
+        _print_links(aligner, pairs, alignment_head)
     else:
         other = load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to)
         reverse_aligner = WordAligner(other, files[::-1])
@@ -127,7 +129,7 @@ def align(
                 "translate from target to source?"
             )
         _print_symmetrized_links(
-            (aligner, reverse_aligner), pairs, None if heads else chosen, symmetrize or "grow-diag"
+            (aligner, reverse_aligner), pairs, None if heads else alignment_head, symmetrize or "grow-diag"
         )
     problems.warn(make_reporter(), 0)
 
@@ -205,10 +207,10 @@ def _print_symmetrized_links(
         sample = list(islice(pairs, MAX_HEAD_SELECTION_PAIRS))
         best = rank_head_agreements(first, second, sample, (first.heads(), second.heads()))[0]
         print_message(f"align: {best.describe()} in {len(sample):,} pairs")
-        chosen, pairs = [best.head, best.back], chain(sample, pairs)
+        heads, pairs = [best.head, best.back], chain(sample, pairs)
     else:
-        chosen = [head, second.choose_head()]
-    for links in align_both_ways(aligners, chosen, pairs, SYMMETRIZATIONS[symmetrize], CHUNK_PAIRS):
+        heads = [head, second.choose_head()]
+    for links in align_both_ways(aligners, heads, pairs, SYMMETRIZATIONS[symmetrize], CHUNK_PAIRS):
         print_data(format_links(links))
     if lines := first.truncated_lines | second.truncated_lines:
         make_reporter().warn(

@@ -53,7 +53,7 @@ SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
 """Usual names of a column of targets, and of those of its sources beside it."""
 
 
-def places_by_names(names: Sequence[str]) -> tuple[int, ...] | None:
+def column_indices_by_name(names: Sequence[str]) -> tuple[int, ...] | None:
     """The columns of the sources and, last, that of the target by usual names; None if they have none of these."""
     for target, choices in SOURCES_BY_TARGET.items():
         for sources in choices:
@@ -79,8 +79,8 @@ def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[st
     """Whether a first row that may name columns is unlike the others: in some column most of them are numbers or have
     several words, or all are of few classes, and it is none of these.
     """
-    for place, name in enumerate(first_row):
-        cells = [row[place] for row in other_rows if place < len(row) and row[place]]
+    for index, name in enumerate(first_row):
+        cells = [row[index] for row in other_rows if index < len(row) and row[index]]
         num_others = sum(" " in cell.strip() or NUMBER_PATTERN.fullmatch(cell) is not None for cell in cells)
         if (
             name
@@ -91,7 +91,9 @@ def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[st
     return False
 
 
-def choose_places(rows: Sequence[Sequence[str]], num_columns: int, names: Sequence[str] = ()) -> tuple[int, ...]:
+def choose_column_indices(
+    rows: Sequence[Sequence[str]], num_columns: int, names: Sequence[str] = ()
+) -> tuple[int, ...]:
     """The columns of the source, if any, and, last, that of the target, by what is in them.
 
     Lemma and features are the source in a table of inflections. Columns of numbers, of URLs, of one or two codes of
@@ -105,28 +107,28 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int, names: Sequen
         num_columns: their number.
         names: of the columns, if they have some.
     """
-    columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
-    features = [place for place, cells in enumerate(columns) if _has_features(cells)]
+    columns = [[row[index] for row in rows if index < len(row)] for index in range(num_columns)]
+    features = [index for index, cells in enumerate(columns) if _has_features(cells)]
     if num_columns == 3 and len(features) == 1:
-        lemma, form = (place for place in range(3) if place not in features)
+        lemma, form = (index for index in range(3) if index not in features)
         return lemma, features[0], form
     texts, labels, unread = _find_texts(columns, names)
-    free = [place for place in texts if place not in labels]
-    sentences = [place for place in free if _has_mostly_several_words(columns[place])]
+    free = [index for index in texts if index not in labels]
+    sentences = [index for index in free if _has_mostly_several_words(columns[index])]
     if num_columns > 3 and len(sentences) > 1:
         free = sentences
     if num_columns == 3 and free == [0, 1] and {*columns[2]} == {"0", "1"} and labels == [2]:
         return 0, 1, 2
-    numbered = [place for place in labels if place not in texts]
+    numbered = [index for index in labels if index not in texts]
     if len(free) == 1:
-        numbered.sort(key=lambda place: len({*columns[place]}))
+        numbered.sort(key=lambda index: len({*columns[index]}))
     if free and numbered and (len(free) == 1 or numbered[0] == 0):
-        return next(filter(lambda place: _has_several_words(columns[place]), free), free[0]), numbered[0]
+        return next(filter(lambda index: _has_several_words(columns[index]), free), free[0]), numbered[0]
     if len(free) == 1 and labels:
         return free[0], labels[0]
     if len(texts) == 1 and num_columns > 1:
-        others = [place for place in range(num_columns) if place not in {*texts, *unread}]
-        targets = [place for place in others if not _has_no_text(columns[place], is_wide=num_columns > 2)]
+        others = [index for index in range(num_columns) if index not in {*texts, *unread}]
+        targets = [index for index in others if not _has_no_text(columns[index], is_wide=num_columns > 2)]
         return texts[0], *targets[:1]
     chosen = free if len(free) > 1 else texts
     return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
@@ -155,7 +157,7 @@ def _find_texts(columns: Sequence[Sequence[str]], names: Sequence[str]) -> tuple
     return texts, labels, unread
 
 
-def has_languages_of_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
+def are_tatoeba_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
     """Whether rows are a number, a language and a sentence, and these languages would be the target."""
     are_three = len(rows) >= MIN_ROWS_JUDGED and all(len(row) == 3 for row in rows)
     return (

@@ -11,11 +11,11 @@ from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import NumberedRows, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.paths.column_choice import (
-    choose_places,
+    choose_column_indices,
     differs_from_rows,
-    has_languages_of_rows,
+    are_tatoeba_rows,
     is_header,
-    places_by_names,
+    column_indices_by_name,
 )
 from tfm.data.corpora.paths.content_formats import (
     MAX_LINES_SAMPLED,
@@ -67,7 +67,7 @@ class DetectedColumns:
     names: Sequence[str | int]
     is_sure: bool = True
     is_headed: bool = True
-    places: tuple[int, ...] = (0, 1)
+    column_indices: tuple[int, ...] = (0, 1)
     with_lists: frozenset[str] = frozenset()
     has_repeated_names: bool = False
     has_languages: bool = False
@@ -103,12 +103,12 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         format_ = format_ or "text"
         detected = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
         long_delimiter = None
-    alone = f'{{ source = "none", target = "{path}" }}'
+    target_only = f'{{ source = "none", target = "{path}" }}'
     if format_ == "text" and not sources:
-        return alone
+        return target_only
     if format_ == "text":
         pair = f'{{ source = "{path}", target = "OTHER" }}'
-        return f"{pair}, where line i of OTHER is the translation of line i, or {alone} for texts alone"
+        return f"{pair}, where line i of OTHER is the translation of line i, or {target_only} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
     if long_delimiter is not None:
         table += f', delimiter = "{long_delimiter}"'
@@ -121,15 +121,17 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     columns = _choose_columns(detected, sources, target)
     lists = ', lists = "join"' if detected.with_lists.intersection(map(str, columns)) else ""
     header = ", header = true" if detected.has_repeated_names else ""
-    said = f"{table}, {_format_toml_columns(columns)}{lists}{header} }}"
+    corpus_table = f"{table}, {_format_toml_columns(columns)}{lists}{header} }}"
     if detected.has_languages:
-        return f"{said} (its languages; pairs of translations are made with links.csv of Tatoeba: docs/data/README.md)"
+        return f"{corpus_table} (its languages; pairs of translations are made with links.csv of Tatoeba: docs/data/README.md)"
     if detected.is_sure:
-        more = len(detected.names) > 2 and isinstance(detected.names[0], int)
-        return f"{said} (its columns are 0 to {len(detected.names) - 1})" if more else said
+        has_unnamed_columns = len(detected.names) > 2 and isinstance(detected.names[0], int)
+        return (
+            f"{corpus_table} (its columns are 0 to {len(detected.names) - 1})" if has_unnamed_columns else corpus_table
+        )
     numbers = _format_toml_columns([*map(detected.names.index, columns)])
     if detected.is_headed or {*sources, target}.issubset(detected.names):
-        return f"{said}, or {numbers} if its first row is not a header"
+        return f"{corpus_table}, or {numbers} if its first row is not a header"
     return f"{table}, {numbers} }}, or {_format_toml_columns(columns)} if its first row is a header"
 
 
@@ -143,13 +145,13 @@ def _conll_columns(path: Path) -> str:
     return " }" if number_column_problem(path, layout) is None else ", source = 1 }"
 
 
-def _choose_columns(found: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:
+def _choose_columns(detected: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:
     """The columns of the source, if any, and last that of the target."""
-    if {*sources, target}.issubset(found.names):
+    if {*sources, target}.issubset(detected.names):
         return [*sources, target]
-    if len(found.names) < 2 or not sources:
-        return [found.names[-1] if found.names else target]
-    return [found.names[place] for place in found.places]
+    if len(detected.names) < 2 or not sources:
+        return [detected.names[-1] if detected.names else target]
+    return [detected.names[index] for index in detected.column_indices]
 
 
 def _format_toml_columns(columns: Sequence[str | int]) -> str:
@@ -178,28 +180,34 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     if len(delimiter) == 1:
         quoting = find_tsv_quoting(path) if format_ == "tsv" else find_csv_quoting(path, delimiter)
     rows = _sample_rows(split_rows(path, delimiter, quoting))
-    first, others = (rows[0], rows[1:]) if rows else (["", ""], [])
-    if others and has_row_names(first, others):
+    first, other_rows = (rows[0], rows[1:]) if rows else (["", ""], [])
+    if other_rows and has_row_names(first, other_rows):
         first = ["", *first]
     if has_usual_names(first) and len(first) > 1:
-        others = [row for row in others if row != first]
+        other_rows = [row for row in other_rows if row != first]
     if has_usual_names(first) and len({*first}) < len(first):
-        places = places_by_names(first) or choose_places(others, len(first))
-        return DetectedColumns(range(len(first)), places=places, has_repeated_names=True)
-    if not is_header(first, others):
-        places = choose_places(rows, len(first))
-        return DetectedColumns(range(len(first)), places=places, has_languages=has_languages_of_rows(rows, places))
-    places_of_names = places_by_names(first)
-    is_headed = places_of_names is not None or has_usual_names(first) or not others or differs_from_rows(first, others)
-    return DetectedColumns(first, not first[0], is_headed, places_of_names or choose_places(others, len(first), first))
+        column_indices = column_indices_by_name(first) or choose_column_indices(other_rows, len(first))
+        return DetectedColumns(range(len(first)), column_indices=column_indices, has_repeated_names=True)
+    if not is_header(first, other_rows):
+        column_indices = choose_column_indices(rows, len(first))
+        return DetectedColumns(
+            range(len(first)), column_indices=column_indices, has_languages=are_tatoeba_rows(rows, column_indices)
+        )
+    places_of_names = column_indices_by_name(first)
+    is_headed = (
+        places_of_names is not None or has_usual_names(first) or not other_rows or differs_from_rows(first, other_rows)
+    )
+    return DetectedColumns(
+        first, not first[0], is_headed, places_of_names or choose_column_indices(other_rows, len(first), first)
+    )
 
 
 def _sample_rows(rows: NumberedRows) -> list[list[str]]:
     """The first rows that are not empty, and some behind them, as a table may be sorted by its labels."""
-    found = [row for _, row in islice(rows, MAX_LINES_SAMPLED) if any(row)]
+    sample = [row for _, row in islice(rows, MAX_LINES_SAMPLED) if any(row)]
     with suppress(DataError):  # reading the table will say it
-        found += [row for _, row in islice(rows, 0, MAX_ROWS_BEHIND, ROWS_PER_SAMPLE) if any(row)]
-    return found
+        sample += [row for _, row in islice(rows, 0, MAX_ROWS_BEHIND, ROWS_PER_SAMPLE) if any(row)]
+    return sample
 
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
@@ -210,7 +218,7 @@ def _json_rows(path: Path) -> list[Mapping[str, object]]:
         if (problem := whole_document_problem(path)) is None:
             raise
         raise ExportableFileError(problem, file=path) from None
-    may_be_table = len(rows) == 1 and (has_columns(rows[0]) or places_by_names(list(rows[0])) is None)
+    may_be_table = len(rows) == 1 and (has_columns(rows[0]) or column_indices_by_name(list(rows[0])) is None)
     if may_be_table and (problem := whole_document_problem(path)) is not None:
         raise ExportableFileError(problem, file=path)
     return rows
@@ -228,9 +236,9 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
     """The columns of rows whose values may be others than text."""
     names = list(rows[0]) if rows else []
     cells = [[_value_text(row.get(name)) for name in names] for row in rows]
-    places = places_by_names(names) or choose_places(cells, len(names), names)
+    column_indices = column_indices_by_name(names) or choose_column_indices(cells, len(names), names)
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
-    return DetectedColumns(names, places=places, with_lists=with_lists)
+    return DetectedColumns(names, column_indices=column_indices, with_lists=with_lists)
 
 
 def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:

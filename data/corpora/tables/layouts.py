@@ -61,9 +61,9 @@ def fixed_width_problem(lines: Sequence[str]) -> str | None:
     rows = [line for line in lines if line.strip()]
     if len(rows) < MIN_LINES_JUDGED or any("\t" in row or row[0] == " " for row in rows):
         return None
-    for place in range(2, min(map(len, rows))):
-        gaps = [row[place - 1] == " " != row[place] for row in rows]
-        if all(gaps) and 2 * sum(row[place - 2] == " " for row in rows) > len(rows):
+    for column in range(2, min(map(len, rows))):
+        gaps = [row[column - 1] == " " != row[column] for row in rows]
+        if all(gaps) and 2 * sum(row[column - 2] == " " for row in rows) > len(rows):
             return "has columns of fixed width: make CSV of it, as by pandas.read_fwf(FILE).to_csv(OUT, index=False)"
     return None
 

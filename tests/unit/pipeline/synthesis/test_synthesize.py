@@ -226,7 +226,7 @@ def test_what_readers_remark_of_the_text_is_shown(models: dict[str, Path], tmp_p
     stage.synthesize(
         config, models["one"], tmp_path / "out", command=["tfm"], reporter=reporter, device="cpu", workers=0
     )
-    remarks = [line for line in reporter.lines if "/text: " in line]
+    remarks = [line for line in reporter.warnings if "/text: " in line]
     assert len(remarks) == 1
     assert "tab" in remarks[0]
 
