@@ -63,8 +63,15 @@ def make_rule_application(rule: CleaningRule) -> Callable[[TextPairBatch], objec
     if rule.name in MODEL_RULES:
         from tfm.pipeline.cleaning.late_scores import PAIR_SCORERS
 
-        scorer = PAIR_SCORERS[rule.name](rule.config, "cpu")
-        return lambda pairs: scorer.score(list(zip(*(side.texts for side in pairs.sides), strict=True)))
+        from tfm.pipeline.cleaning.rules.pairs.translation_models import TranslationModels
+
+        models, score = TranslationModels(rule.config, "cpu", rule.name), PAIR_SCORERS[rule.name]
+
+        def score_pairs(batch: TextPairBatch) -> object:
+            pairs = list(zip(*(side.texts for side in batch.sides), strict=True))
+            return score(pairs, models.measure_entropies(pairs, pairs), models)
+
+        return score_pairs
     if rule.change is not None:
         change = rule.change
         return lambda pairs: [change(side.texts) for side in pairs.sides]

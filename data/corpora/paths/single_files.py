@@ -11,11 +11,11 @@ from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import NumberedRows, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows, table_orientation_problem
 from tfm.data.corpora.paths.column_choice import (
-    choose_column_indices,
-    differs_from_rows,
     are_tatoeba_rows,
-    is_header,
+    choose_column_indices,
     column_indices_by_name,
+    differs_from_rows,
+    is_header,
 )
 from tfm.data.corpora.paths.content_formats import (
     MAX_LINES_SAMPLED,
@@ -123,7 +123,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     header = ", header = true" if detected.has_repeated_names else ""
     corpus_table = f"{table}, {_format_toml_columns(columns)}{lists}{header} }}"
     if detected.has_languages:
-        return f"{corpus_table} (its languages; pairs of translations are made with links.csv of Tatoeba: docs/data/README.md)"
+        remedy = "its languages; pairs of translations are made with links.csv of Tatoeba: docs/data/README.md"
+        return f"{corpus_table} ({remedy})"
     if detected.is_sure:
         has_unnamed_columns = len(detected.names) > 2 and isinstance(detected.names[0], int)
         return (
@@ -193,12 +194,12 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         return DetectedColumns(
             range(len(first)), column_indices=column_indices, has_languages=are_tatoeba_rows(rows, column_indices)
         )
-    places_of_names = column_indices_by_name(first)
+    named_indices = column_indices_by_name(first)
     is_headed = (
-        places_of_names is not None or has_usual_names(first) or not other_rows or differs_from_rows(first, other_rows)
+        named_indices is not None or has_usual_names(first) or not other_rows or differs_from_rows(first, other_rows)
     )
     return DetectedColumns(
-        first, not first[0], is_headed, places_of_names or choose_column_indices(other_rows, len(first), first)
+        first, not first[0], is_headed, named_indices or choose_column_indices(other_rows, len(first), first)
     )
 
 
