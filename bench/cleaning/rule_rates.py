@@ -62,7 +62,6 @@ def make_rule_application(rule: CleaningRule) -> Callable[[TextPairBatch], objec
     """Return the function that a rule applies to pairs."""
     if rule.name in MODEL_RULES:
         from tfm.pipeline.cleaning.late_scores import PAIR_SCORERS
-
         from tfm.pipeline.cleaning.rules.pairs.translation_models import TranslationModels
 
         models, score = TranslationModels(rule.config, "cpu", rule.name), PAIR_SCORERS[rule.name]
