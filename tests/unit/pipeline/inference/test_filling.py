@@ -118,7 +118,7 @@ def test_texts_without_a_prediction_are_refused(kind: str, text: str, problem: s
 def test_a_word_that_no_pieces_make_is_refused_and_not_answered_by_nothing() -> None:
     loaded = tiny_model(tokenizer=tokenizer_of("word"), **MASKED)
     assert len(fill_masks(loaded, "the [MASK] [MASK] .", 2, "word")) == 2
-    with pytest.raises(DataError, match=r"\[MASK\] stands after another, .* put a space between masks"):
+    with pytest.raises(DataError, match=r"\[MASK\] is after another, .* put a space between masks"):
         fill_masks(loaded, "the [MASK][MASK] .", 2, "word")
 
 

@@ -97,7 +97,7 @@ def test_each_recipe_is_run_with_each_seed_under_a_name_of_its_own(tmp_path: Pat
     (tmp_path / "c.toml").write_text('name = "a"\n[data]\npath = "corpus"\n')
     with pytest.raises(RecipeError, match='have the same name, "a-1"'):
         load_recipes([tmp_path / "a.toml", tmp_path / "c.toml"], seeds=[1])
-    with pytest.raises(RecipeError, match="--set seed = 3: --seeds says"):
+    with pytest.raises(RecipeError, match="--set seed = 3: --seeds sets"):
         load_recipes([tmp_path / "a.toml"], ["seed = 3"], seeds=[1])
     (tmp_path / "c.toml").write_text(f'name = "{"n" * 99}"\n[data]\npath = "corpus"\n')
     with pytest.raises(RecipeError, match="name"):
