@@ -397,9 +397,8 @@ def test_files_that_are_no_texts_a_line_are_refused(which: str, tmp_path: Path) 
             file.write_text(text if name == which else "x\n" * text.count("\n"))
         references = [files.pop("reference")]
         keys: dict[str, Any] = {**files, "references": references, "out": None, "reporter": NullReporter()}
-        if problem is None or (
-            which == "source" and text.startswith("{")
-        ):  # a source may be an object; it is warned of
+        is_source_of_objects = which == "source" and text.startswith("{")  # of data-to-text: it is warned of
+        if problem is None or is_source_of_objects:
             evaluate_files(CONFIG, model=None, decoding=DECODING, command=COMMAND, **keys)
             continue
         with pytest.raises(DataError, match=problem):
