@@ -3,8 +3,8 @@
 TfmError
  ├─ RecipeError        usage: a recipe or flag           exit 2
  ├─ DataError          bad data                          exit 65  (data/errors.py)
- │   └─ ComputationFailed  too large a rate, no memory
- ├─ CannotWrite        no place to write, or locked      exit 73
+ │   └─ ComputationError   too large a rate, no memory
+ ├─ WriteError         no place to write, or locked      exit 73
  └─ StoppedError       stopped early; resume             exit 75
 (An OSError that reaches the command line exits 74.)
 """
@@ -25,12 +25,12 @@ from tfm.data.errors import (
 
 __all__ = [
     "MASK",
-    "CannotWrite",
-    "ComputationFailed",
+    "ComputationError",
     "DataError",
     "RecipeError",
     "StoppedError",
     "TfmError",
+    "WriteError",
     "control_character_pattern",
     "escape_control_characters",
     "escape_unprintable",
@@ -51,11 +51,11 @@ class RecipeError(TfmError):
     exit_code = 2
 
 
-class ComputationFailed(DataError):
+class ComputationError(DataError):
     """Settings did not work: a loss is not finite, or memory ran out. The data and files that were read are whole."""
 
 
-class CannotWrite(TfmError):
+class WriteError(TfmError):
     """The output folder cannot be written, or another process holds it."""
 
     exit_code = 73

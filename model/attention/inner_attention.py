@@ -120,24 +120,24 @@ class FusedAttention(nn.Module):
 class VarlenAttention(nn.Module):
     """torch's flash attention for packed sentences, if the device has it (NVIDIA's GPUs).
 
-    The kernel multiplies in half precision only. `otherwise` computes every call that it does not support.
+    The kernel multiplies in half precision only. `fallback` computes every call that it does not support.
 
     Args:
-        otherwise: the attention for all other calls.
+        fallback: the attention for all other calls.
         dtype: half precision type of queries, keys and values within the kernel.
         kernel: the kernel; None for torch's own.
     """
 
-    def __init__(self, otherwise: FusedAttention, dtype: torch.dtype, kernel: VarlenKernel | None = None) -> None:
+    def __init__(self, fallback: FusedAttention, dtype: torch.dtype, kernel: VarlenKernel | None = None) -> None:
         super().__init__()
-        self.otherwise, self.dtype, self.kernel = otherwise, dtype, kernel
+        self.fallback, self.dtype, self.kernel = fallback, dtype, kernel
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
         """Return the output of the equation, by the kernel where it applies; arguments as in `AttentionFunction`."""
         kernel = self.kernel or (load_varlen_kernel() if query.is_cuda else None)
-        same_head_dim = query.shape[3] == value.shape[3] and not self.otherwise.equation.positions.has_bias
+        same_head_dim = query.shape[3] == value.shape[3] and not self.fallback.equation.positions.has_bias
         mixed = None
         if mask.flat is not None and not mask.strict and kernel is not None and same_head_dim:
             heads = query, repeat_kv(key, query), repeat_kv(value, query)
@@ -145,7 +145,7 @@ class VarlenAttention(nn.Module):
             reach = -1 if mask.window is None else mask.window
             mixed = kernel(queries, keys, values, *mask.flat, (reach, 0 if mask.causal else reach))
         if mixed is None:
-            output: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
+            output: Tensor = self.fallback(query, key, value, mask, query_positions, key_positions)
             return output
         return mixed.to(query.dtype).transpose(0, 1).unsqueeze(0)
 
@@ -154,12 +154,12 @@ class BlockedAttention(nn.Module):
     """Attention of long sentences within a window r, block by block: the queries of a block of at least r tokens see
     the keys of the previous block, of their own and of the next.
 
-    Time and memory grow with the length S, not with S^2. `otherwise` computes shorter sentences at once.
+    Time and memory grow with the length S, not with S^2. `fallback` computes shorter sentences at once.
     """
 
-    def __init__(self, otherwise: "InnerAttention") -> None:
+    def __init__(self, fallback: "InnerAttention") -> None:
         super().__init__()
-        self.otherwise = otherwise
+        self.fallback = fallback
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
@@ -167,11 +167,11 @@ class BlockedAttention(nn.Module):
         """Return the output of the equation, block by block in long sentences; arguments as in `AttentionFunction`."""
         size, length = max(mask.window or 0, MIN_BLOCK_SIZE), query.shape[2]
         if mask.window is None or mask.flat is not None or length <= MIN_BLOCKS_FOR_BLOCKED_ATTENTION * size:
-            output: Tensor = self.otherwise(query, key, value, mask, query_positions, key_positions)
+            output: Tensor = self.fallback(query, key, value, mask, query_positions, key_positions)
             return output
         parts = 2 if mask.causal else 3
         positions = torch.arange(parts * size, device=query.device)  # in a block: only distances count
-        mixed: Tensor = self.otherwise(
+        mixed: Tensor = self.fallback(
             split_overlapping_blocks(query, size, 1),
             split_overlapping_blocks(key, size, parts),
             split_overlapping_blocks(value, size, parts),

@@ -71,7 +71,7 @@ class Attention:
         return render_attention_page(self.title, self.reading, choose_view(self.reading), None)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write the page into a file. Raises CannotWrite if that cannot be."""
+        """Write the page into a file. Raises WriteError if that cannot be."""
         path = arguments.check_file(file, "file")
         with convert_os_errors(path):
             write_text_atomically(path, self.html())

@@ -48,7 +48,7 @@ from tfm.pipeline.artifacts.swap import (
     replace_atomically,
     restore_backup,
 )
-from tfm.pipeline.errors import CannotWrite, DataError, redact_command_line
+from tfm.pipeline.errors import DataError, WriteError, redact_command_line
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
@@ -123,7 +123,7 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     A fresh manifest is touched, so that make, which compares times, sees it as newer than its inputs.
 
     Raises:
-        CannotWrite: something is there that is not ours to replace.
+        WriteError: something is there that is not ours to replace.
     """
     reason = stale_reason(plan)
     name = plan.folder.name
@@ -131,9 +131,9 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
         refuse_foreign_folder(plan.folder, plan.stage, resolve_folder(plan.folder))
         reporter.line(f"{name}: {reason}")
         return False
-    with suppress(OSError, CannotWrite):
+    with suppress(OSError, WriteError):
         touch_manifest(plan.folder)
-    with suppress(OSError, CannotWrite):  # its publisher may have been killed before it could clean up
+    with suppress(OSError, WriteError):  # its publisher may have been killed before it could clean up
         if leftover_versions(resolve_folder(plan.folder)):
             with lock_folder(plan.folder):
                 remove_leftovers(resolve_folder(plan.folder))
@@ -163,7 +163,7 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
         seconds_before: of work for the artifact up to here, which belongs to its duration.
 
     Raises:
-        CannotWrite: another process writes the same place, something is there that is not ours to replace, or the
+        WriteError: another process writes the same place, something is there that is not ours to replace, or the
             file system cannot rename.
     """
     start_time = time.monotonic() - seconds_before
@@ -183,7 +183,7 @@ def install_artifact(folder: Path, stage: str) -> Iterator[Path]:
         stage: that made it.
 
     Raises:
-        CannotWrite: as `publish`.
+        WriteError: as `publish`.
         DataError: the artifact is not what its manifest says, or is of another stage.
     """
     plan = Plan(stage, folder, {}, {}, None)
@@ -241,10 +241,10 @@ def _lock_and_make_draft_folder(plan: Plan) -> Iterator[tuple[Path, Path]]:
 
 
 def _check_file_system(plan: Plan, version: Path) -> None:
-    """Raise CannotWrite if a version could not be put in its place; then it is removed."""
+    """Raise WriteError if a version could not be put in its place; then it is removed."""
     try:
         if problem := file_system_problem(version):
-            raise CannotWrite(f"{plan.folder}: {problem}")
+            raise WriteError(f"{plan.folder}: {problem}")
     except BaseException:
         shutil.rmtree(version, ignore_errors=True)
         raise

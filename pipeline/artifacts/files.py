@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tfm.pipeline.artifacts import hash_cache
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_file_below, remove_path_below, replace_file_below
-from tfm.pipeline.errors import CannotWrite, DataError, format_count
+from tfm.pipeline.errors import DataError, WriteError, format_count
 
 # A file whose times are younger than this could be rewritten without its times changing (file systems
 # stamp coarsely), so its hash is not remembered yet.
@@ -59,13 +59,13 @@ def add_path_to_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def convert_os_errors(path: Path) -> Iterator[None]:
-    """Turn an OSError that says that nothing can be written at `path` into a CannotWrite while the body runs."""
+    """Turn an OSError that says that nothing can be written at `path` into a WriteError while the body runs."""
     try:
         with add_path_to_errors(path):
             yield
     except OSError as error:
         if error.errno in UNWRITABLE_ERRNOS:
-            raise CannotWrite(f"{path}: cannot be written: {error.strerror} ({error.filename})") from error
+            raise WriteError(f"{path}: cannot be written: {error.strerror} ({error.filename})") from error
         raise
 
 
@@ -105,7 +105,7 @@ def atomic_swap(path: Path, other_path: Path) -> bool:
 
 
 def check_file_is_writable(file: Path) -> None:
-    """Raise CannotWrite, before any work, if a file cannot be written: it is a folder or a link, or has no folder."""
+    """Raise WriteError, before any work, if a file cannot be written: it is a folder or a link, or has no folder."""
     with convert_os_errors(file):
         os.scandir(file.parent).close()
         if file.is_dir():  # as is the path of an empty text, "."
@@ -133,7 +133,7 @@ def write_bytes_atomically(file: Path, content: bytes, *, root: Path | None = No
         root: the folder that the user named, below which no link is followed; by default the file's own folder.
 
     Raises:
-        CannotWrite: the file, or a folder between it and `root`, is a link or special file.
+        WriteError: the file, or a folder between it and `root`, is a link or special file.
         OSError: it cannot be written.
     """
     root = root or file.parent

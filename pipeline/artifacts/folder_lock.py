@@ -11,14 +11,14 @@ from pathlib import Path
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.files import convert_os_errors, resolve_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 
 MAX_LOCK_FILE_BYTES = 4096  # of a lock's file, which has the name of its holder
 
 _held_locks: set[int] = set()
 
 
-class FolderLockedError(CannotWrite):
+class FolderLockedError(WriteError):
     """Another process is writing the folder."""
 
 
@@ -75,7 +75,7 @@ def _acquire_lock(descriptor: int, folder: Path) -> None:
         raise FolderLockedError(problem) from None
     except OSError as error:
         problem = f"{folder}: this file system does not support locks ({error.strerror}); choose another folder"
-        raise CannotWrite(problem) from error
+        raise WriteError(problem) from error
     with suppress(OSError):  # the name of the holder is a courtesy: on a full disk there is no place for it
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfm.pipeline.artifacts.no_symlinks import open_file_below, remove_path_below, replace_file_below
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 
 MIN_CACHED_BYTES = 8 * 2**20  # bytes; below, hashing is no slower than remembering
 MAX_CACHED_HASHES = 1000
@@ -30,7 +30,7 @@ def cached_hash(key: str) -> str | None:
 
 def store_hash(key: str, digest: str) -> None:
     """Remember the sha256 of the file with this key; the oldest of too many are forgotten."""
-    with suppress(OSError, RuntimeError, CannotWrite):
+    with suppress(OSError, RuntimeError, WriteError):
         digests = _read_cache()
         digests.pop(key, None)
         digests[key] = digest

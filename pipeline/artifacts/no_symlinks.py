@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _MODE_FLAGS = {
@@ -44,14 +44,14 @@ def symlink_problem(root: Path, path: Path) -> str | None:
 
 
 def check_no_symlinks(root: Path, *paths: Path) -> None:
-    """Raise CannotWrite if one of the paths, or a folder between it and `root`, is a link or special file."""
+    """Raise WriteError if one of the paths, or a folder between it and `root`, is a link or special file."""
     for path in paths:
         if problem := symlink_problem(root, path):
-            raise CannotWrite(problem)
+            raise WriteError(problem)
 
 
 def check_tree_has_no_symlinks(folder: Path) -> None:
-    """Raise CannotWrite if `folder` or anything below it is a link or special file; nothing if it does not exist."""
+    """Raise WriteError if `folder` or anything below it is a link or special file; nothing if it does not exist."""
     check_no_symlinks(folder.parent, folder)
     parents = [folder] if folder.is_dir() else []
     for parent in parents:  # grows while it is walked
@@ -72,7 +72,7 @@ def open_file_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any
         options: further arguments of `open`, such as the encoding.
 
     Raises:
-        CannotWrite: a part of the path is a link or special file.
+        WriteError: a part of the path is a link or special file.
         OSError: it cannot be opened.
     """
     check_no_symlinks(root, file)
@@ -85,7 +85,7 @@ def open_file_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise CannotWrite(f"{file}: is a special file that tfm did not make; {SYMLINK_REMEDY}")
+        raise WriteError(f"{file}: is a special file that tfm did not make; {SYMLINK_REMEDY}")
     if mode.startswith("w"):
         os.ftruncate(descriptor, 0)
     return os.fdopen(descriptor, mode, **options)
@@ -95,7 +95,7 @@ def make_folder_below(root: Path, folder: Path) -> None:
     """Make a folder and those between it and `root`; no link below `root` is followed.
 
     Raises:
-        CannotWrite: a part of the path is a link or special file.
+        WriteError: a part of the path is a link or special file.
         OSError: it cannot be made.
     """
     check_no_symlinks(root, folder)
@@ -108,7 +108,7 @@ def remove_path_below(root: Path, path: Path) -> None:
     """Remove a file, or a folder and all in it; nothing if it does not exist. A link is removed, not its target.
 
     Raises:
-        CannotWrite: a folder between `root` and the path is a link.
+        WriteError: a folder between `root` and the path is a link.
         OSError: it cannot be removed; the error names the path.
     """
     check_no_symlinks(root, path.parent)
@@ -132,7 +132,7 @@ def replace_file_below(root: Path, draft: Path, file: Path) -> None:
         file: to replace.
 
     Raises:
-        CannotWrite: a part of the file's path is a link or special file.
+        WriteError: a part of the file's path is a link or special file.
         OSError: the draft cannot be renamed.
     """
     check_no_symlinks(root, file)

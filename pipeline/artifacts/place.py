@@ -6,11 +6,11 @@ from pathlib import Path
 
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, looks_like_tfm_manifest, read_manifest
 from tfm.pipeline.artifacts.swap import is_version_link
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 
 
 def check_is_own_folder(folder: Path, stage: str) -> None:
-    """Raise CannotWrite if the folder of an artifact is the current folder, which would be replaced.
+    """Raise WriteError if the folder of an artifact is the current folder, which would be replaced.
 
     Args:
         folder: as it was asked for.
@@ -20,11 +20,11 @@ def check_is_own_folder(folder: Path, stage: str) -> None:
     with suppress(OSError):
         is_working_folder = is_working_folder or os.path.samefile(folder, os.curdir)
     if is_working_folder:
-        raise CannotWrite(f"{folder}: an artifact needs its own folder; give one, such as ./{stage}")
+        raise WriteError(f"{folder}: an artifact needs its own folder; give one, such as ./{stage}")
 
 
 def refuse_foreign_folder(folder: Path, stage: str, target: Path) -> None:
-    """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more.
+    """Raise WriteError unless the place is empty or holds an artifact of the same stage and nothing more.
 
     Args:
         folder: of the artifact, as it was asked for.
@@ -32,11 +32,11 @@ def refuse_foreign_folder(folder: Path, stage: str, target: Path) -> None:
         target: the same, with every link above it resolved.
     """
     if target.is_symlink() and not is_version_link(target):
-        raise CannotWrite(f"{folder}: is a link that tfm did not make; remove it or choose another folder")
+        raise WriteError(f"{folder}: is a link that tfm did not make; remove it or choose another folder")
     if not target.exists():
         return
     if not target.is_dir():
-        raise CannotWrite(f"{folder}: is a file; remove it or choose another folder")
+        raise WriteError(f"{folder}: is a file; remove it or choose another folder")
     if not any(target.iterdir()):
         return
     try:
@@ -45,11 +45,11 @@ def refuse_foreign_folder(folder: Path, stage: str, target: Path) -> None:
         if target.is_symlink() or looks_like_tfm_manifest(target):
             return  # making it again is the remedy
         problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
-        raise CannotWrite(f"{folder}: {problem} or choose another folder") from error
+        raise WriteError(f"{folder}: {problem} or choose another folder") from error
     if manifest.stage != stage:
-        raise CannotWrite(f"{folder}: was made by {manifest.stage!r}; choose another folder")
+        raise WriteError(f"{folder}: was made by {manifest.stage!r}; choose another folder")
     if foreign := _list_files(target) - manifest.files.keys() - {MANIFEST_FILE}:
-        raise CannotWrite(f"{folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
+        raise WriteError(f"{folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
 
 
 def _list_files(folder: Path) -> set[str]:

@@ -83,5 +83,5 @@ def attention_modules(network: nn.Module) -> list[tuple[str, nn.Module, str, Exp
 def to_explicit_attention(attention: InnerAttention) -> ExplicitAttention:
     """Return the equation that an implementation of attention computes."""
     while not isinstance(attention, ExplicitAttention):
-        attention = attention.equation if isinstance(attention, FusedAttention) else attention.otherwise
+        attention = attention.equation if isinstance(attention, FusedAttention) else attention.fallback
     return attention

@@ -75,7 +75,7 @@ def chunk_folder(artifact: Path) -> Path:
 def open_chunk_store(plan: Plan | None) -> Iterator[ChunkStore | None]:
     """Keep results beside an artifact for the time of the block; they are removed when it ends well.
 
-    Raises CannotWrite if a link or special file has the name of the folder.
+    Raises WriteError if a link or special file has the name of the folder.
     """
     if plan is None:
         yield None

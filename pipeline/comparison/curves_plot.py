@@ -18,7 +18,7 @@ LINE_STYLES = ("-", "--", ":", "-.")  # ten colors, then the same dashed
 def draw_curves(runs: Sequence[RunSummary], file: Path) -> None:
     """Draw the curves of the runs into a file, by its ending an SVG or a PNG.
 
-    Raises RecipeError for another ending, DataError where no run has a curve, CannotWrite.
+    Raises RecipeError for another ending, DataError where no run has a curve, WriteError.
     """
     kind = file.suffix.removeprefix(".").lower()
     if kind not in PLOT_FORMATS:

@@ -55,7 +55,7 @@ NO_OUTPUTS_MESSAGE = "where systems differ is not shown: {} has no translations 
 
 
 def write_page(file: Path, page: str) -> None:
-    """Write a page: at every moment the file is whole, the old or the new. Raises CannotWrite."""
+    """Write a page: at every moment the file is whole, the old or the new. Raises WriteError."""
     with convert_os_errors(file):
         write_text_atomically(file, page)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tfm.pipeline.artifacts.artifact import install_artifact
 from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, read_manifest
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 from tfm.pipeline.hub.repository import MODEL_FOLDER, check_repository_and_revision, convert_hub_errors
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -25,7 +25,7 @@ def pull(name: str, out: Path, *, revision: str | None, reporter: Reporter) -> M
         The manifest of the model.
 
     Raises:
-        CannotWrite: something else is there, or the disk has no room.
+        WriteError: something else is there, or the disk has no room.
         DataError: the hub has no such model, or what came is not what its manifest says.
         RecipeError: the name is none of a repository.
     """
@@ -41,7 +41,7 @@ def pull(name: str, out: Path, *, revision: str | None, reporter: Reporter) -> M
         manifest = read_manifest(Path(name), download_folder / MODEL_FOLDER)
         size = sum(entry.size for entry in manifest.files.values())
         if shutil.disk_usage(download_folder).free < size:
-            raise CannotWrite(f"{out}: the model needs {size:,} bytes, and the disk has not so many: make room")
+            raise WriteError(f"{out}: the model needs {size:,} bytes, and the disk has not so many: make room")
         with reporter.bar("fetching", len(manifest.files), "files") as bar:
             for file in manifest.files:
                 _fetch(name, file, download_folder, revision)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tfm.pipeline.errors import ComputationFailed, mark_as_error_of_one_rank
+from tfm.pipeline.errors import ComputationError, mark_as_error_of_one_rank
 
 # How it is said where there is no error of its own for it: by torch's allocators, Linux, macOS, C++, cuBLAS; by oneDNN,
 # which has the same words for a primitive that does not exist, and then names its descriptor; by Python of a thread;
@@ -29,13 +29,13 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def raise_oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
-    """Raise ComputationFailed with this message if memory runs out while the body runs."""
+    """Raise ComputationError with this message if memory runs out while the body runs."""
     try:
         yield
     except (MemoryError, RuntimeError, ImportError, OSError) as error:
         if not is_out_of_memory(error):
             raise
-        raise mark_as_error_of_one_rank(ComputationFailed(message())) from error
+        raise mark_as_error_of_one_rank(ComputationError(message())) from error
 
 
 def too_large_message(batch: str, location: str) -> str:

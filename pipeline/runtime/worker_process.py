@@ -15,7 +15,7 @@ from copy import copy
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
-from tfm.pipeline.errors import ComputationFailed
+from tfm.pipeline.errors import ComputationError
 
 WorkerConnection: TypeAlias = "Connection[Any, Any]"
 WorkFunction: TypeAlias = Callable[[Any, Callable[[Any], None]], Any]
@@ -58,23 +58,23 @@ def send_to_worker(connection: WorkerConnection, request: Any, killed_message: s
         killed_message: the text of the error.
 
     Raises:
-        ComputationFailed: the process is no more.
+        ComputationError: the process is no more.
     """
     try:
         connection.send(request)
     except ConnectionError as gone:
-        raise ComputationFailed(killed_message) from gone
+        raise ComputationError(killed_message) from gone
 
 
 def receive_from_worker(connection: WorkerConnection, killed_message: str) -> Any:
     """Receive from a forked process: an answer in a tuple, or a message on the way.
 
-    Raises the error of its work; ComputationFailed with the text `killed_message` where it is no more.
+    Raises the error of its work; ComputationError with the text `killed_message` where it is no more.
     """
     try:
         answer = connection.recv()
     except (EOFError, ConnectionError) as gone:
-        raise ComputationFailed(killed_message) from gone
+        raise ComputationError(killed_message) from gone
     if isinstance(answer, Exception):
         raise answer
     return answer

@@ -18,7 +18,7 @@ from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.manifest import Manifest, read_manifest
 from tfm.pipeline.artifacts.no_symlinks import open_file_below
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 from tfm.pipeline.runtime.progress import Reporter
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporte
             for look in entries:
                 _append_line(stream.fileno(), _serialize_entry({**asdict(look), "when": timestamp}))
             os.fsync(stream.fileno())
-    except (OSError, CannotWrite) as error:
+    except (OSError, WriteError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         reporter.warn(f"{root / LEDGER_FILE}: this look at the test set could not be entered: {reason}")
 

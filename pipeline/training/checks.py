@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.vision.image_shape import ImageShape, num_tokens, shape_problem
-from tfm.pipeline.errors import CannotWrite, RecipeError
+from tfm.pipeline.errors import RecipeError, WriteError
 from tfm.pipeline.guided_alignment import guided_alignment_problem
 from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
 from tfm.pipeline.training_config import KeepConfig, LoraConfig, TrainingConfig
@@ -151,7 +151,7 @@ def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[
 
 
 def check_disk_space(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:
-    """Raise CannotWrite if the disk has no room for the checkpoints and the model.
+    """Raise WriteError if the disk has no room for the checkpoints and the model.
 
     Args:
         folder: the folder of the training.
@@ -168,7 +168,7 @@ def check_disk_space(folder: Path, num_parameters: int, keep: KeepConfig, *, ema
     existing_bytes = sum(file.stat().st_size for file in folder.rglob("*.safetensors"))  # of a training that goes on
     free = shutil.disk_usage(existing_folder).free + existing_bytes
     if free < num_bytes:
-        raise CannotWrite(
+        raise WriteError(
             f"{folder}: training needs up to {num_bytes / 1e6:,.0f} MB for checkpoints and {free / 1e6:,.0f} MB are "
             "free; make room, or keep fewer (training.keep)"
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfm.pipeline.errors import ComputationFailed, StoppedError
+from tfm.pipeline.errors import ComputationError, StoppedError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.pipeline.runtime.stop_signal import StopRequest
@@ -64,7 +64,7 @@ class Trainer:
         self._reads_later = reads_later and not self.state.is_sharded
 
     def run(self) -> None:
-        """Train until the end. Raises StoppedError, with all saved, when asked to stop; ComputationFailed if the loss
+        """Train until the end. Raises StoppedError, with all saved, when asked to stop; ComputationError if the loss
         explodes.
         """
         self.state.model.train()
@@ -160,18 +160,18 @@ class Trainer:
             self.state.ema.update(pending.step)
 
     def skip_update(self, pending: PendingUpdate) -> None:
-        """Pass over an update whose loss or gradient is not finite; raise ComputationFailed after several in a row, and
+        """Pass over an update whose loss or gradient is not finite; raise ComputationError after several in a row, and
         at once where the weights are changed already.
         """
         progress = self.state.progress
         if not self.gradients.can_skip:
-            raise ComputationFailed(f"loss is not finite at {pending.describe()}; {recovery_hint(self.checkpoints)}")
+            raise ComputationError(f"loss is not finite at {pending.describe()}; {recovery_hint(self.checkpoints)}")
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE_UPDATES:
             problem = (
                 f"loss or gradient was not finite {progress.not_finite} times in a row, last at {pending.describe()}"
             )
-            raise ComputationFailed(f"{problem}; {recovery_hint(self.checkpoints)}")
+            raise ComputationError(f"{problem}; {recovery_hint(self.checkpoints)}")
         self.reporter.warn(f"loss or gradient is not finite at {pending.describe()}: update skipped")
 
     def log_update(self, update: UpdateSums, pending: PendingUpdate, seconds: float) -> None:

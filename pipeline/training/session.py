@@ -80,7 +80,7 @@ def train_and_publish(
         on_validation: called with each validation, and whether it is the last.
 
     Raises:
-        CannotWrite: anything in the folder of the training is a link or special file; raised before any work.
+        WriteError: anything in the folder of the training is a link or special file; raised before any work.
     """
     with init_world(resolve_device(config.device)) as world, ExitStack() as resources:
         world.run_on_rank_zero(lambda: check_tree_has_no_symlinks(training_folder(plan)))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from tfm.data.batching.example_keys import count_earlier_occurrences
 from tfm.data.batching.resegmentation import Resegmenter
 from tfm.data.dataset.split import Split
-from tfm.pipeline.errors import ComputationFailed
+from tfm.pipeline.errors import ComputationError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.fully_sharded import (
     clip_factor,
@@ -88,10 +88,10 @@ class PendingGradient:
         return (~(loss.isfinite() & norm.isfinite()) | (failures > 0)).float()
 
     def wait_for_update_sums(self) -> UpdateSums:
-        """Return the result, read by all processes together. Raises ComputationFailed if one of them failed."""
+        """Return the result, read by all processes together. Raises ComputationError if one of them failed."""
         loss, nll, tokens, stops, failures, *norm = self.read_sums()
         if failures:
-            raise ComputationFailed(
+            raise ComputationError(
                 next(each for each in self.world.all_gather_object(self.problem) if each is not None)
             )
         return UpdateSums(loss, nll, int(tokens), norm[0] if norm else None, stops > 0)
@@ -164,7 +164,7 @@ class GradientComputer:
             stop: the wish of this process to stop, which all get to know.
 
         Raises:
-            ComputationFailed: memory runs out, and there is no other process.
+            ComputationError: memory runs out, and there is no other process.
         """
         self.zero_grad()
         device = self.world.device
@@ -173,7 +173,7 @@ class GradientComputer:
         with detect_lost_processes() if self.is_sharded else nullcontext():
             problem = self._accumulate_gradients(group, step, sums)
         if problem is not None and (self.world.size == 1 or self.is_sharded):  # others wait within their passes
-            raise ComputationFailed(problem)
+            raise ComputationError(problem)
         for parameter in self.parameters:  # of a part that all batches left out (model.dropout.depth)
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         sums[3].fill_(stop)  # to set an item to a number would wait for a GPU

@@ -14,7 +14,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish,
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, remove_path_below
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
+from tfm.pipeline.errors import DataError, RecipeError, WriteError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import bleu_tokenizers_problem, empty_fold_problem
 from tfm.pipeline.recipes.final_evaluation.candidates import read_candidate
@@ -118,10 +118,10 @@ def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
 
 
 def _check_folder_has_no_run(folder: Path) -> None:
-    """Raise CannotWrite if the folder of a search already has a run with its artifacts."""
+    """Raise WriteError if the folder of a search already has a run with its artifacts."""
     artifacts = [each.makes for each in chain.STAGES_BY_NAME.values() if (folder / each.makes).exists()]
     if artifacts and not (folder / "trials").exists():
-        raise CannotWrite(f"{folder}: holds a run ({', '.join(artifacts)}); give the search another name (search.name)")
+        raise WriteError(f"{folder}: holds a run ({', '.join(artifacts)}); give the search another name (search.name)")
 
 
 def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> SearchResults:

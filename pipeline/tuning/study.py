@@ -20,7 +20,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.journal import hold_lock
@@ -197,7 +197,7 @@ class Trials:
         folder = self.trial_folder(trial.number)
         check_no_symlinks(self.folder, folder)
         if not _try_lock(folder, stack):
-            raise CannotWrite(f"{folder}: another search writes there; give this one another name")
+            raise WriteError(f"{folder}: another search writes there; give this one another name")
         make_folder_below(self.folder, folder)
         trial.set_user_attr("began", time.time())
         return ClaimedTrial(trial, folder, {})

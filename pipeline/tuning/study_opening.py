@@ -45,7 +45,7 @@ def open_trials(
 
     Raises:
         DataError: the study there is another search, or holds attributes that no search writes.
-        CannotWrite: the folder holds a link that tfm did not make, or cannot be written.
+        WriteError: the folder holds a link that tfm did not make, or cannot be written.
     """
     check_folder(folder)
     source = str(folder / "trials.journal") if url is None else hide_password(url, url)
@@ -90,7 +90,7 @@ def _order_parameters(space: object, parameters: tuple[Parameter, ...]) -> tuple
 
 
 def check_folder(folder: Path) -> None:
-    """Raise CannotWrite if the folder of a search holds a link or special file where the search writes."""
+    """Raise WriteError if the folder of a search holds a link or special file where the search writes."""
     names = ("trials.journal", "search", "trials", ".trials.lock", ".claim.lock", ".share.lock", ".publish.lock")
     check_no_symlinks(folder, *(folder / name for name in names))
     if (folder / "trials").is_dir():

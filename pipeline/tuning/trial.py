@@ -17,7 +17,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, remove_path_below
-from tfm.pipeline.errors import ComputationFailed, DataError, RecipeError
+from tfm.pipeline.errors import ComputationError, DataError, RecipeError
 from tfm.pipeline.recipes.chain import SHARED_STAGES, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.cross_validation import leave_fold_out, no_mean_reason
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
@@ -173,7 +173,7 @@ def _run_configuration(
             )
         except RecipeError as error:  # what is seen only when the model is built
             return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
-        except ComputationFailed as error:
+        except ComputationError as error:
             return TrialOutcome(FAILED_STATUS, str(error).splitlines()[0], None)
         except DataError as error:
             if varies_inputs(configuration):

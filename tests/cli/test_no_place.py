@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.user import tfm
 from tests.tiny_stages import STAGES, make_runs
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 from tfm.pipeline.model_io import loaded_model
 from tfm.pipeline.stages import evaluate, preprocess, tokenize
 from tfm.pipeline.training import checks, session
@@ -262,7 +262,7 @@ def test_the_room_of_a_training_is_that_of_its_checkpoints(
     keep = session.TrainingConfig.model_validate({"max_steps": 1, "keep": {"last": 2, "best": 1}}).keep
     largest = 5 * one + weights  # two last ones, a best one, the newest, one being written; and the model
     asked.append(int(largest * 0.7))
-    with pytest.raises(CannotWrite):
+    with pytest.raises(WriteError):
         checks.check_disk_space(run / "elsewhere", weights // 4, keep, ema=False)
     asked.append(int(largest * 1.3))
     checks.check_disk_space(run / "elsewhere", weights // 4, keep, ema=False)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.user import tfm
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.errors import ComputationFailed, DataError, RecipeError
+from tfm.pipeline.errors import ComputationError, DataError, RecipeError
 from tfm.pipeline.runtime.progress import Reporter
 
 SPACE = """
@@ -345,7 +345,7 @@ def test_what_training_finds_out_is_a_result(recipe: Path, monkeypatch: pytest.M
     """A model that cannot be built, and one that has learned for a while."""
     space = '[search.space]\n"training.clip_norm" = { values = [1, 2] }\n'
     file = search(Path("late.toml"), 'method = "grid"', space)
-    errors = iter((RecipeError("tie: one vocabulary\nis needed"), ComputationFailed("loss was not finite")))
+    errors = iter((RecipeError("tie: one vocabulary\nis needed"), ComputationError("loss was not finite")))
 
     def fails(*_: object, reporter: Reporter, **__: object) -> None:
         with reporter.bar("training", 10, "steps") as bar:

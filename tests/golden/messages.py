@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).with_name("messages.txt")
 PACKAGES = ("cli", "data", "model", "pipeline", "tokenizer")
-ERRORS = ("Error", "CannotWrite", "Stopped", "Failed", "BadParameter")
+ERRORS = ("Error", "WriteError", "Stopped", "Failed", "BadParameter")
 REPORTS = {"warn", "line", "table", "bar", "reject_flags", "refuse", "warning", "Warning"}
 OPTIONS = {"Option", "Argument", "Field", "Typer"}
 WORDS = {"help", "description"}

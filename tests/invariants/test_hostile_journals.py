@@ -15,7 +15,7 @@ from optuna.trial import TrialState
 
 from tests import hostile
 from tests.hostile_json import VALUES, variants
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, TfmError
+from tfm.pipeline.errors import DataError, RecipeError, TfmError, WriteError
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import search_page
 from tfm.pipeline.tuning.results import equally_good_trials, summarize_trials
@@ -246,7 +246,7 @@ def test_links_and_special_files_are_refused(tmp_path: Path, name: str) -> None:
     file = tmp_path / "s" / name
     file.unlink(missing_ok=True)
     for kind in special(file, tmp_path / "elsewhere"):
-        with pytest.raises(CannotWrite, match=f"{name}: is a (link|special file) that tfm did not make"):
+        with pytest.raises(WriteError, match=f"{name}: is a (link|special file) that tfm did not make"):
             opened(tmp_path / "s")
         assert (tmp_path / "elsewhere").read_bytes() == b"precious, and without an end of line", kind
 
@@ -259,7 +259,7 @@ def test_folders_that_are_links_are_refused(tmp_path: Path, name: str) -> None:
         folder.rename(tmp_path / "elsewhere")
     (tmp_path / "elsewhere").mkdir(exist_ok=True)
     folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CannotWrite, match=f"{name}: is a link that tfm did not make"):
+    with pytest.raises(WriteError, match=f"{name}: is a link that tfm did not make"):
         opened(tmp_path / "s")
 
 
@@ -268,9 +268,9 @@ def test_a_link_that_comes_while_it_runs_is_not_followed(tmp_path: Path) -> None
     (tmp_path / "s" / "trials.journal").rename(tmp_path / "elsewhere")
     (tmp_path / "s" / "trials.journal").symlink_to(tmp_path / "elsewhere")
     before = (tmp_path / "elsewhere").read_bytes()
-    with pytest.raises(CannotWrite, match="is a link"), trials.claim_trial():
+    with pytest.raises(WriteError, match="is a link"), trials.claim_trial():
         pass
-    with pytest.raises(CannotWrite, match="is a link"):
+    with pytest.raises(WriteError, match="is a link"):
         trials.study.set_user_attr("x", 1)
     assert (tmp_path / "elsewhere").read_bytes() == before
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tfm.pipeline.artifacts.files import convert_os_errors, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 from tfm.pipeline.judging.campaign import CAMPAIGN_FILE, Campaign, read_campaign, write_campaign
 from tfm.pipeline.judging.forms.instructions import table_instructions
 from tfm.pipeline.judging.forms.page import judge_page
@@ -16,7 +16,7 @@ from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet
 def write_campaign_folder(campaign: Campaign, folder: Path) -> None:
     """Write all files of a campaign, the key first; files of others, such as answers, are left alone.
 
-    Raises CannotWrite if the folder holds the key of another campaign, whose answers could not be read without it,
+    Raises WriteError if the folder holds the key of another campaign, whose answers could not be read without it,
     where one of the files was changed since it was made, as a table is that a judge has filled in, and if one is a link
     or special file: then none is written.
     """
@@ -28,7 +28,7 @@ def write_campaign_folder(campaign: Campaign, folder: Path) -> None:
     for file, text in files:
         content = text.encode()
         if file.exists() and (file.stat().st_size != len(content) or file.read_bytes() != content):
-            raise CannotWrite(f"{file}: was changed since it was made; move it elsewhere, or choose another folder")
+            raise WriteError(f"{file}: was changed since it was made; move it elsewhere, or choose another folder")
     with convert_os_errors(folder):
         write_campaign(campaign, folder / CAMPAIGN_FILE)
         for file, text in files:
@@ -50,8 +50,6 @@ def _refuse_other_campaign(campaign: Campaign, folder: Path) -> None:
     try:
         fingerprint = read_campaign(folder / CAMPAIGN_FILE).fingerprint
     except DataError as error:
-        raise CannotWrite(f"{error}; choose another folder") from None
+        raise WriteError(f"{error}; choose another folder") from None
     if fingerprint != campaign.fingerprint:
-        raise CannotWrite(
-            f"{folder}: has another campaign, and its answers need {CAMPAIGN_FILE}; choose another folder"
-        )
+        raise WriteError(f"{folder}: has another campaign, and its answers need {CAMPAIGN_FILE}; choose another folder")

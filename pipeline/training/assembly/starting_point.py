@@ -111,7 +111,7 @@ def initial_state(session: TrainingSession, settings: ExecutionSettings, context
         context: the facts from which the task is made.
 
     Raises:
-        CannotWrite: the disk has no room for its checkpoints.
+        WriteError: the disk has no room for its checkpoints.
     """
     model, config = initial_model(session, settings, context.source, context.target), session.config
     if uses_online_updates(session.model, config, settings):

@@ -20,7 +20,7 @@ from tfm.pipeline.artifacts.artifact import (
     publish,
     stale_reason,
 )
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 from tfm.pipeline.runtime.progress import NullReporter
 
 
@@ -161,7 +161,7 @@ def test_fingerprints_depend_on_all_that_makes_a_result_and_on_nothing_else(tmp_
 def test_what_is_not_ours_is_never_replaced(folder: Path, tmp_path: Path) -> None:
     def refused(reason: str) -> None:
         before = sorted(folder.parent.rglob("*"))
-        with pytest.raises(CannotWrite, match=reason), publish(plan_of(folder), command=[]):
+        with pytest.raises(WriteError, match=reason), publish(plan_of(folder), command=[]):
             pytest.fail("began to work")
         assert [path for path in sorted(folder.parent.rglob("*")) if path.name != ".thing.lock"] == [
             path for path in before if path.name != ".thing.lock"
@@ -201,7 +201,7 @@ def test_what_is_not_ours_is_never_replaced(folder: Path, tmp_path: Path) -> Non
 def test_what_a_user_puts_there_while_the_work_goes_on_is_not_replaced_either(folder: Path) -> None:
     make(plan_of(folder))
     with (
-        pytest.raises(CannotWrite, match=r"'notes\.txt', which tfm did not write"),
+        pytest.raises(WriteError, match=r"'notes\.txt', which tfm did not write"),
         publish(plan_of(folder, n=2), command=[]),
     ):
         (folder / "notes.txt").write_text("precious")
@@ -213,12 +213,12 @@ def test_what_is_not_ours_is_refused_before_anything_is_said_of_it(folder: Path)
     lines = Lines()
     folder.parent.mkdir(parents=True)
     folder.write_text("of a user", "utf-8")
-    with pytest.raises(CannotWrite, match="is a file"):
+    with pytest.raises(WriteError, match="is a file"):
         is_fresh(plan_of(folder), lines)
     folder.unlink()
     folder.mkdir()
     (folder / "notes.txt").write_text("of a user", "utf-8")
-    with pytest.raises(CannotWrite, match="files that tfm did not write"):
+    with pytest.raises(WriteError, match="files that tfm did not write"):
         is_fresh(plan_of(folder), lines)
     assert lines.said == []
 
@@ -239,7 +239,7 @@ def test_a_copy_of_an_artifact_is_one(folder: Path, tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CannotWrite, match="cannot be written"), publish(plan_of(tmp_path / "file" / "x"), command=[]):
+    with pytest.raises(WriteError, match="cannot be written"), publish(plan_of(tmp_path / "file" / "x"), command=[]):
         pytest.fail("began to work")
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.tiny_artifact import around, as_link, make, plan_of
 from tfm.pipeline.artifacts import artifact, files, swap
 from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale_reason
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_a_damaged_file_is_refused_by_name_and_made_again(
     assert reason is not None
     assert reason.startswith("damaged: ")
     if name == "manifest.json" and damage in (damage_remove, damage_link) and not linked:
-        with pytest.raises(CannotWrite, match=r"no manifest\.json of tfm\); move it away"):
+        with pytest.raises(WriteError, match=r"no manifest\.json of tfm\); move it away"):
             make(plan_of(folder))  # nothing shows that these files are not somebody's own
         shutil.rmtree(folder)
     make(plan_of(folder))

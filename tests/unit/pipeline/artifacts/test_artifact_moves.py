@@ -10,7 +10,7 @@ import pytest
 from tests.tiny_artifact import around, as_link, make, plan_of
 from tfm.pipeline.artifacts import artifact, files
 from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale_reason
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 from tfm.pipeline.runtime.progress import NullReporter
 
 KINDS = pytest.mark.parametrize("kind", ["a folder", "a link"])
@@ -45,7 +45,7 @@ def test_what_was_renamed_stays_when_another_is_made_in_its_place(folder: Path, 
     assert artifact.is_fresh(plan_of(folder, n=2), NullReporter())
     assert (good / "a.txt").read_text() == "old"
     if good.is_symlink():
-        with pytest.raises(CannotWrite, match="a link that tfm did not make"):
+        with pytest.raises(WriteError, match="a link that tfm did not make"):
             make(plan_of(good, n=9))
         good.unlink()
     make(plan_of(good, n=9), "newest")  # now that one is replaced, and nothing of it is left
@@ -131,7 +131,7 @@ def test_a_link_that_the_user_made_is_not_replaced(folder: Path, tmp_path: Path)
     folder.parent.mkdir()
     folder.symlink_to(tmp_path / "disk" / "thing")
     assert open_artifact(folder).config == {}
-    with pytest.raises(CannotWrite, match="a link that tfm did not make"):
+    with pytest.raises(WriteError, match="a link that tfm did not make"):
         make(plan_of(folder, n=2))
     assert open_artifact(folder).config == {}
 

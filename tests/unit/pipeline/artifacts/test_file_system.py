@@ -11,7 +11,7 @@ import pytest
 
 from tests.tiny_artifact import around, make, plan_of
 from tfm.pipeline.artifacts.file_system import UNSUPPORTED_ERRNOS, file_system_problem
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 
 
 def test_a_usual_file_system_can_all_and_nothing_is_left(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_rename_that_is_not_seen(
 ) -> None:
     monkeypatch.setattr(os, call, instead)
     folder = tmp_path / "thing"
-    with pytest.raises(CannotWrite, match=reason) as caught:
+    with pytest.raises(WriteError, match=reason) as caught:
         make(plan_of(folder))
     assert str(caught.value).startswith(f"{folder}: ")
     assert not folder.exists()
@@ -58,7 +58,7 @@ def test_an_artifact_stays_whole_where_nothing_can_be_renamed(
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "rename", fails)
-    with pytest.raises(CannotWrite, match="cannot rename a folder"):
+    with pytest.raises(WriteError, match="cannot rename a folder"):
         make(plan_of(folder, a=2), "new")
     assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
     assert around(folder) == set()

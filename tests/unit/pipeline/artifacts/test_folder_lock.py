@@ -14,7 +14,7 @@ import pytest
 
 from tests.tiny_artifact import make, plan_of
 from tfm.pipeline.artifacts.artifact import lock_folder, open_artifact, publish
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 
 ROOT = Path(__file__).parents[4]
 # Publishes at the moment it is given, and then waits to be told so before it ends.
@@ -22,7 +22,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from tfm.pipeline.artifacts.artifact import publish
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 from tests.tiny_artifact import plan_of
 for line in sys.stdin:
     moment, text = line.split()
@@ -35,7 +35,7 @@ for line in sys.stdin:
             (draft.folder / "a.txt").write_text(text)
             sys.stdin.readline()
         print("is done", flush=True)
-    except CannotWrite as error:
+    except WriteError as error:
         print(error.exit_code, error, flush=True)
 """
 
@@ -102,7 +102,7 @@ def test_of_writers_at_once_one_wins_and_is_named(folder: Path) -> None:
                 with lock_folder(folder):
                     won.append(number)
                     end.wait(10)
-            except CannotWrite as error:
+            except WriteError as error:
                 refusals.append(str(error))
                 end.wait(10)
 
@@ -129,7 +129,7 @@ def test_a_lock_ends_with_its_holder_even_if_a_child_of_it_lives(folder: Path) -
     assert holder.stdout is not None
     child = int(holder.stdout.readline())
     try:
-        with pytest.raises(CannotWrite, match=f"process {holder.pid} is writing"), lock_folder(folder):
+        with pytest.raises(WriteError, match=f"process {holder.pid} is writing"), lock_folder(folder):
             pytest.fail("two holders")
         holder.kill()
         holder.wait()
@@ -143,7 +143,7 @@ def test_a_lock_ends_with_its_holder_even_if_a_child_of_it_lives(folder: Path) -
 def test_one_writer_at_a_time_while_an_artifact_is_made(folder: Path) -> None:
     with (
         publish(plan_of(folder), command=[]) as draft,
-        pytest.raises(CannotWrite, match=f"process {os.getpid()}"),
+        pytest.raises(WriteError, match=f"process {os.getpid()}"),
         publish(plan_of(folder), command=[]),
     ):
         pytest.fail("two writers")

@@ -12,7 +12,7 @@ from tfm.pipeline.artifacts.no_symlinks import (
     open_file_below,
     remove_path_below,
 )
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_folder_on_the_way_that_is_a_link_is_refused(
     root: Path, outside: Path, touch: Callable[[Path, Path], None]
 ) -> None:
     (root / "a").symlink_to(outside)
-    with pytest.raises(CannotWrite, match=r"run/a|link/a: is a link that tfm did not make; remove it"):
+    with pytest.raises(WriteError, match=r"run/a|link/a: is a link that tfm did not make; remove it"):
         touch(root, root / "a" / "b" / "file")
     assert (outside / "b" / "file").read_text() == "kept"
 
@@ -50,9 +50,9 @@ def test_a_folder_on_the_way_that_is_a_link_is_refused(
 def test_a_file_that_is_a_link_is_not_written_and_removed_alone(root: Path, outside: Path) -> None:
     (root / "file").symlink_to(outside / "file")
     for mode in "a", "w", "r+":
-        with pytest.raises(CannotWrite, match="is a link"):
+        with pytest.raises(WriteError, match="is a link"):
             open_file_below(root, root / "file", mode)
-    with pytest.raises(CannotWrite, match="is a link"):
+    with pytest.raises(WriteError, match="is a link"):
         check_tree_has_no_symlinks(root / "file")
     remove_path_below(root, root / "file")
     assert not os.path.lexists(root / "file")
@@ -62,7 +62,7 @@ def test_a_file_that_is_a_link_is_not_written_and_removed_alone(root: Path, outs
 def test_links_inside_what_is_removed_are_not_followed(root: Path, outside: Path) -> None:
     (root / "a" / "b").mkdir(parents=True)
     (root / "a" / "b" / "link").symlink_to(outside)
-    with pytest.raises(CannotWrite, match="link: is a link"):
+    with pytest.raises(WriteError, match="link: is a link"):
         check_tree_has_no_symlinks(root / "a")
     remove_path_below(root, root / "a")
     remove_path_below(root, root / "a")  # nothing there any more
@@ -74,9 +74,9 @@ def test_links_inside_what_is_removed_are_not_followed(root: Path, outside: Path
 def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
     os.mkfifo(root / "pipe")
     for mode in "a", "w", "r+":
-        with pytest.raises(CannotWrite, match="is a special file"):
+        with pytest.raises(WriteError, match="is a special file"):
             open_file_below(root, root / "pipe", mode)
-    with pytest.raises(CannotWrite, match="is a special file"):
+    with pytest.raises(WriteError, match="is a special file"):
         check_tree_has_no_symlinks(root.resolve())
 
 

@@ -14,7 +14,7 @@ from tfm.pipeline.artifacts import hash_cache
 from tfm.pipeline.artifacts.artifact import is_fresh, open_artifact
 from tfm.pipeline.artifacts.files import check_file_is_writable, write_text_atomically
 from tfm.pipeline.artifacts.folder_lock import current_writer, lock_folder
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 from tfm.pipeline.runtime.progress import NullReporter
 
 HASH = "0123456789abcdef"
@@ -76,7 +76,7 @@ def test_nothing_outside_is_touched(
     make(plan_of(run / "thing"))
     PLANTS[kind](run / name, outside)
     before = tree(outside)
-    with suppress(CannotWrite, DataError, OSError):
+    with suppress(WriteError, DataError, OSError):
         write(run)
     assert tree(outside) == before
     assert not (outside / "nothing").exists()
@@ -86,7 +86,7 @@ def test_nothing_outside_is_touched(
 def test_a_file_in_the_way_is_refused_before_any_work_and_named(run: Path, outside: Path, kind: str) -> None:
     PLANTS[kind](run / "page.html", outside)
     check = write_text_atomically if kind == "folder" else lambda file, _: check_file_is_writable(file)
-    with pytest.raises((CannotWrite, IsADirectoryError), match=r"page\.html"):
+    with pytest.raises((WriteError, IsADirectoryError), match=r"page\.html"):
         check(run / "page.html", "new")
 
 
@@ -101,7 +101,7 @@ def test_a_draft_in_the_way_is_no_obstacle(run: Path, outside: Path, kind: str) 
 @pytest.mark.parametrize("kind", ["link to a file", "dangling link", "endless", "full", "pipe", "folder"])
 def test_a_lock_that_is_none_is_refused_and_named(run: Path, outside: Path, kind: str) -> None:
     PLANTS[kind](run / ".thing.lock", outside)
-    with pytest.raises(CannotWrite, match=r"\.thing\.lock"), lock_folder(run / "thing"):
+    with pytest.raises(WriteError, match=r"\.thing\.lock"), lock_folder(run / "thing"):
         pass
     assert current_writer(run / "thing") is None
 

@@ -23,7 +23,7 @@ from tfm.pipeline.cleaning.corpora import cleaned_splits
 from tfm.pipeline.cleaning.decisions import apply_rules, percentile_limit
 from tfm.pipeline.cleaning.limits import REPEATED_LIMIT, Limit
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 from tfm.pipeline.stages.clean import clean, plan_clean, show_dry_run
 
 SCORER = "import json, sys\nfor line in sys.stdin: print(len(json.loads(line)['hypothesis']), flush=True)"
@@ -234,12 +234,12 @@ def test_a_link_in_place_of_the_work_is_refused(data: DataConfig, tmp_path: Path
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "progress.json").write_text("precious")
     (tmp_path / ".clean.work").symlink_to(tmp_path / "mine")
-    with pytest.raises(CannotWrite, match="is a link that tfm did not make"):
+    with pytest.raises(WriteError, match="is a link that tfm did not make"):
         run(data, tmp_path / "clean")
     (tmp_path / ".clean.work").unlink()
     (tmp_path / ".clean.work").mkdir()
     (tmp_path / ".clean.work" / "progress.json").symlink_to(tmp_path / "mine" / "progress.json")
-    with pytest.raises(CannotWrite, match="is a link that tfm did not make"):
+    with pytest.raises(WriteError, match="is a link that tfm did not make"):
         run(data, tmp_path / "clean")
     assert (tmp_path / "mine" / "progress.json").read_text() == "precious"
 

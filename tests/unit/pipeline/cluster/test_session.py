@@ -15,7 +15,7 @@ from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.cluster import session
 from tfm.pipeline.cluster.chunk_store import DIGEST_BYTES, chunk_folder, hash_text_columns, open_chunk_store
 from tfm.pipeline.cluster.session import MAX_PENDING_CHUNKS_PER_CPU, ClusterSession, ComputeChunk, connect_to_cluster
-from tfm.pipeline.errors import CannotWrite, RecipeError, StoppedError
+from tfm.pipeline.errors import RecipeError, StoppedError, WriteError
 
 
 class DisorderedRay:
@@ -117,7 +117,7 @@ def test_a_damaged_chunk_is_computed_again(tmp_path: Path) -> None:
 def test_no_link_has_the_name_of_the_chunks(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     chunk_folder(tmp_path / "dataset").symlink_to(tmp_path / "outside")
-    with pytest.raises(CannotWrite, match="is a link that tfm did not make"), open_chunk_store(plan_in(tmp_path)):
+    with pytest.raises(WriteError, match="is a link that tfm did not make"), open_chunk_store(plan_in(tmp_path)):
         pass
 
 

@@ -17,7 +17,7 @@ from tfm.pipeline.comparison.page import comparison_page as comparison_page
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.columns import Cell, Column, comparison_columns
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.errors import WriteError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.cider import cider_d
@@ -176,5 +176,5 @@ def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     write_page(file, page())
     assert file.read_text("utf-8") == page()
-    with pytest.raises(CannotWrite):
+    with pytest.raises(WriteError):
         write_page(tmp_path / "nowhere" / "page.html", page())

@@ -18,7 +18,7 @@ from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.as_json import comparison_as_json
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
+from tfm.pipeline.errors import DataError, RecipeError, WriteError
 from tfm.pipeline.reports.run_summary import read_run
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.registry import Score
@@ -402,7 +402,7 @@ def test_a_plot_that_cannot_be_is_refused(tmp_path: Path) -> None:
     run = read_run(make_run(tmp_path / "run"), "run")
     with pytest.raises(RecipeError, match=r"x\.pdf: a plot is a \.svg or a \.png"):
         draw_curves([run], tmp_path / "x.pdf")
-    with pytest.raises(CannotWrite):
+    with pytest.raises(WriteError):
         draw_curves([run], tmp_path / "nowhere" / "x.svg")
     bare = read_run(make_run(tmp_path / "bare", metrics=[]), "bare")
     with pytest.raises(DataError, match=r"/bare: has no curve"):

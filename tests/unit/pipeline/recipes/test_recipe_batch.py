@@ -20,7 +20,7 @@ from tfm.model.config import (
     ValueSource,
 )
 from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, StoppedError
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError, WriteError
 from tfm.pipeline.recipes import chain, recipe_batch
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.recipes.recipe_batch import copy_same_artifact_of_other_run, load_recipes, parse_seeds, run_recipes
@@ -54,7 +54,7 @@ def test_the_first_error_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_keep_going_runs_all_and_tells_which_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors: dict[str, Exception] = {"a": OSError(28, "No space left", "x/y"), "c": CannotWrite("locked")}
+    errors: dict[str, Exception] = {"a": OSError(28, "No space left", "x/y"), "c": WriteError("locked")}
     begun, talk = raising(monkeypatch, errors), Listening()
     failed = run_recipes([recipe(name) for name in "abcd"], keep_going=True, command=[], reporter=talk)
     assert begun == ["a", "b", "c", "d"]

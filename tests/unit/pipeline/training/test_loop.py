@@ -29,7 +29,7 @@ from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layout import FlatLayout
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, StoppedError
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError, WriteError
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.model_io.model_weights import load_weights
@@ -521,7 +521,7 @@ def test_two_vocabularies_of_one_size_are_not_tied(
 def test_a_full_disk_is_noticed_before_training(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage)
-    with pytest.raises(CannotWrite, match="make room"):
+    with pytest.raises(WriteError, match="make room"):
         run(dataset, tmp_path, training())
 
 

@@ -12,7 +12,7 @@ import torch
 
 from tests.planted import KINDS, PLANTS, tree, write_outside
 from tests.tiny_training import run, training, write_dataset
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import DataError, WriteError
 from tfm.pipeline.reports.training_curves import draw_curves, read_metrics
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
@@ -88,7 +88,7 @@ def test_nothing_outside_is_touched(
         place = shutil.copytree(made, tmp_path / str(number))
         PLANTS[kind](place / name, outside)
         before = tree(outside)
-        with suppress(CannotWrite, DataError, OSError):
+        with suppress(WriteError, DataError, OSError):
             touch(Checkpoints(place / "training" / "checkpoints"))
         assert tree(outside) == before, name
         assert not (outside / "nothing").exists(), name
@@ -102,7 +102,7 @@ def test_a_training_is_refused_before_any_work(
     place = shutil.copytree(made, tmp_path / "run")
     PLANTS[kind](place / name, outside)
     before = tree(outside), tree(place)
-    with pytest.raises(CannotWrite, match=rf"{name}: is a (link|special file) that tfm did not make; remove it"):
+    with pytest.raises(WriteError, match=rf"{name}: is a (link|special file) that tfm did not make; remove it"):
         run(dataset, place, training(max_steps=1))
     assert (tree(outside), tree(place)) == before
 

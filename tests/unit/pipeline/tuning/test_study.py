@@ -13,7 +13,7 @@ import pytest
 from optuna.trial import TrialState
 
 from tests.cli.user import ROOT
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
+from tfm.pipeline.errors import DataError, RecipeError, WriteError
 from tfm.pipeline.tuning import storage
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import make_parameters, suggest_configuration
@@ -165,10 +165,10 @@ def test_a_search_that_was_renamed_has_its_trials(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CannotWrite, match="file/s: cannot be written: Not a directory"):
+    with pytest.raises(WriteError, match="file/s: cannot be written: Not a directory"):
         opened(tmp_path / "file" / "s")
     (tmp_path / "s" / ".claim.lock").mkdir(parents=True)
-    with pytest.raises(CannotWrite, match="s: cannot be written: Is a directory"):
+    with pytest.raises(WriteError, match="s: cannot be written: Is a directory"):
         opened(tmp_path / "s")
 
 
