@@ -4,6 +4,7 @@ Legend: B texts in parallel · T pieces read so far, the begin token first · V 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Generic
 
 import torch
@@ -25,25 +26,54 @@ from tfm.pipeline.decoding.stepper import LanguageModel, StateT
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 
-class PromptedStepper(Generic[StateT]):
-    """A language model that has read a prompt, as a `Stepper` of the continuation. The source is not looked at."""
+@dataclass(frozen=True)
+class PromptedState(Generic[StateT]):
+    """The model's state of R texts, and the last pieces (R,) of their prompts, with which they begin."""
 
-    def __init__(self, model: LanguageModel[StateT], prompt: Sequence[int]) -> None:
-        self._model, self._prompt = model, [BOS_ID, *prompt]
-        self.max_length = model.max_length - len(prompt)
+    of_model: StateT
+    last_pieces: Tensor
+
+    def select(self, rows: Tensor) -> "PromptedState[StateT]":
+        """The state of some rows; see `DecodingState`."""
+        return PromptedState(self.of_model.select(rows), self.last_pieces[rows])
+
+    def replace(self, rows: Tensor, other: "PromptedState[StateT]") -> "PromptedState[StateT]":
+        """The state in which some rows are those of another; see `DecodingState`."""
+        last_pieces = self.last_pieces.index_copy(0, rows, other.last_pieces)
+        return PromptedState(self.of_model.replace(rows, other.of_model), last_pieces)
+
+
+class PromptedStepper(Generic[StateT]):
+    """A language model that has read prompts, as a `Stepper` of what follows them.
+
+    Args:
+        model: the language model.
+        prompts: ids of one or more prompts; all have as many pieces. A source is the number of its prompt, from 0; with
+            one prompt it is not looked at.
+    """
+
+    def __init__(self, model: LanguageModel[StateT], prompts: Sequence[Sequence[int]]) -> None:
+        self._model, self._prompts = model, torch.tensor([[BOS_ID, *prompt] for prompt in prompts])
+        self.max_length = model.max_length - len(prompts[0])
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of sources of these lengths (B,)."""
         return Layout.from_lengths(lengths, source.device)
 
-    def start(self, source: Tensor, layout: Layout) -> StateT:
-        """The state in which all of the prompt is read but its last piece."""
-        prompts = torch.tensor([self._prompt] * layout.batch, device=source.device)
-        return prefill(self._model, prompts)
+    def start(self, source: Tensor, layout: Layout) -> PromptedState[StateT]:
+        """The state in which all of the prompts is read but their last pieces."""
+        if len(self._prompts) == 1:
+            prompts = self._prompts.expand(layout.batch, -1)
+        else:
+            prompts = self._prompts[source.view(layout.batch, -1)[:, 0].cpu()]
+        prompts = prompts.to(source.device)
+        return PromptedState(prefill(self._model, prompts), prompts[:, -1])
 
-    def step(self, tokens: Tensor, state: StateT) -> tuple[LogProbFn, StateT]:
-        """A text begins with the last piece of the prompt, not with the begin token."""
-        return self._model.step(tokens.masked_fill(tokens == BOS_ID, self._prompt[-1]), state)
+    def step(self, tokens: Tensor, state: PromptedState[StateT]) -> tuple[LogProbFn, PromptedState[StateT]]:
+        """A text begins with the last piece of its prompt, not with the begin token."""
+        last_pieces = state.last_pieces
+        predict, of_model = self._model.step(torch.where(tokens == BOS_ID, last_pieces, tokens), state.of_model)
+        return predict, PromptedState(of_model, last_pieces)
 
 
 def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:

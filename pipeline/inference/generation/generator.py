@@ -68,12 +68,12 @@ class PieceGenerator(Protocol):
         """
 
     def search(
-        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int
-    ) -> list[Hypothesis]:
-        """Return the `n_best` texts that a beam finds, the best first.
+        self, prompts: Sequence[Sequence[int]], forced: Sequence[str], config: DecodingConfig, max_pieces: int
+    ) -> list[list[Hypothesis]]:
+        """Return the `n_best` texts that a beam finds after each prompt, the best first.
 
         Args:
-            prompt: ids of the prompt.
+            prompts: ids of the prompts; all have as many pieces.
             forced: words and phrases that come up in them.
             config: the [decoding] part of a recipe.
             max_pieces: the most pieces of a text.
@@ -139,21 +139,12 @@ class TextGenerator:
         """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
         if forced and not self.searches:
             raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
-        if not self.searches:
-            return self._generate_after([self._encode_checked(prompt)])[0]
-        ids = self._reader.encode_without_unknown(prompt)
-
-        def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
-            return [self._generated_texts(ids, self._search_hypotheses(ids, forced, config))]
-
-        results = search([0], self._config)
-        return (
-            find_distinct_texts(results, self._config, search) if requires_distinct_texts(self._config) else results
-        )[0]
+        ids = self._encode_checked(prompt)
+        return self._search_after([ids], forced)[0] if self.searches else self._generate_after([ids])[0]
 
     def generate_batch(self, prompts: Sequence[str]) -> Iterator[list[GeneratedText]]:
         """Yield the texts of `generate_texts` for each prompt, in order; those after prompts of as many pieces are
-        drawn side by side.
+        drawn, or searched for, side by side.
 
         Raises:
             PromptError: the vocabulary cannot spell a prompt, or there is no room for anything after it; the texts of
@@ -166,10 +157,7 @@ class TextGenerator:
             except DataError as error:
                 problem = PromptError(str(error), row)
                 break
-        if self.searches:
-            yield from map(self.generate_texts, prompts[: len(encoded)])
-        else:
-            yield from self._generate_after(encoded)
+        yield from self._search_after(encoded) if self.searches else self._generate_after(encoded)
         if problem is not None:
             raise problem
 
@@ -177,6 +165,25 @@ class TextGenerator:
         ids = self._reader.encode_without_unknown(prompt)
         self._max_new_pieces(ids)
         return ids
+
+    def _search_after(
+        self, prompts: Sequence[list[int]], forced: Sequence[str] = ()
+    ) -> list[list[GeneratedText]]:
+        """The texts that a beam finds after each of some prompts."""
+
+        def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
+            texts: dict[int, list[GeneratedText]] = {}
+            for length in sorted({len(prompts[row]) for row in rows}):
+                group = [row for row in rows if len(prompts[row]) == length]
+                longest = self._max_new_pieces(prompts[group[0]])
+                results = self._writer.search([prompts[row] for row in group], forced, config, longest)
+                for row, hypotheses in zip(group, results, strict=True):
+                    self._warn_if_truncated(prompts[row], [len(each.ids) for each in hypotheses])
+                    texts[row] = self._generated_texts(prompts[row], hypotheses)
+            return [texts[row] for row in rows]
+
+        results = search([*range(len(prompts))], self._config)
+        return find_distinct_texts(results, self._config, search) if requires_distinct_texts(self._config) else results
 
     def _generate_after(self, prompts: Sequence[list[int]]) -> list[list[GeneratedText]]:
         """The texts after each of some prompts, not searched for by a beam."""
@@ -268,13 +275,6 @@ class TextGenerator:
         self._warn_if_truncated(prompts[0], [len(each) for each in pieces])
         results = zip(pieces, sums, divisors, strict=True)
         return [Hypothesis(tuple(each), total / norm, total) for each, total, norm in results]
-
-    def _search_hypotheses(
-        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig
-    ) -> list[Hypothesis]:
-        hypotheses = self._writer.search(prompt, forced, config, self._max_new_pieces(prompt))
-        self._warn_if_truncated(prompt, [len(each.ids) for each in hypotheses])
-        return hypotheses
 
     def _warn_if_truncated(self, prompt: Sequence[int], lengths: Sequence[int]) -> None:
         longest = self._max_new_pieces(prompt)

@@ -67,16 +67,14 @@ class NumpyPieceGenerator:
                 yield replace(step, texts=[rows[text] for text in step.texts])
 
     def search(
-        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int
-    ) -> list[Hypothesis]:
-        """Return the texts that a beam finds; see `PieceGenerator`. No words are forced."""
+        self, prompts: Sequence[Sequence[int]], forced: Sequence[str], config: DecodingConfig, max_pieces: int
+    ) -> list[list[Hypothesis]]:
+        """Return the texts that a beam finds after each prompt; see `PieceGenerator`. No words are forced."""
         assert not forced
+        config = config.model_copy(update={"max_length": max_pieces})
         with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
-            return search_sentence(
-                PromptedNetwork(self._reader.network, prompt),
-                [BOS_ID],
-                config.model_copy(update={"max_length": max_pieces}),
-            )
+            networks = [PromptedNetwork(self._reader.network, prompt) for prompt in prompts]
+            return [search_sentence(network, [BOS_ID], config) for network in networks]
 
 
 def supports_numpy_generation(config: DecodingConfig, num_prompts: int = 1) -> bool:

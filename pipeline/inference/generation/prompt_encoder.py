@@ -17,7 +17,6 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer, list_rows_by_prompt
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.devices import decoding_precision
-from tfm.tokenizer.special import BOS_ID
 
 
 class PromptEncoder(PromptTokenizer):
@@ -71,24 +70,30 @@ class TorchPieceGenerator:
                     yield replace(step, texts=[rows[text] for text in step.texts])
 
     def search(
-        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int
-    ) -> list[Hypothesis]:
-        """Return the texts that a beam finds; see `PieceGenerator`."""
+        self, prompts: Sequence[Sequence[int]], forced: Sequence[str], config: DecodingConfig, max_pieces: int
+    ) -> list[list[Hypothesis]]:
+        """Return the texts that a beam finds after each prompt; see `PieceGenerator`."""
         reader = self._reader
         constraints = (
             PhraseConstraints.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
         )
         num_forced = sum(len(phrase) for phrases in constraints.forced or () for phrase in set(phrases))
-        if num_forced > reader.context - 1 - len(prompt):
+        if num_forced > reader.context - 1 - len(prompts[0]):
             raise DataError(
                 f"there is no room for the {format_count(num_forced, 'piece')} of the forced words after the prompt"
             )
+        looks_at_prompt = constraints.banned_pieces(config.no_repeat_ngram) is not None or num_forced > 0
+        # a full batch takes in no further prompts: to make room for them it would put off, and begin anew, long texts
+        size = 1 if looks_at_prompt else config.batch_sentences
+        hypotheses: list[list[Hypothesis]] = []
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
-            (hypotheses,) = decode(
-                PromptedStepper(reader.model, prompt),
-                [[BOS_ID]],
-                config.model_copy(update={"max_length": max_pieces}),
-                device=reader.device,
-                phrases=replace(constraints, prompt=prompt),
-            )
+            for first in range(0, len(prompts), size):
+                group = prompts[first : first + size]
+                hypotheses += decode(
+                    PromptedStepper(reader.model, group),
+                    [[number] for number in range(len(group))],
+                    config.model_copy(update={"max_length": max_pieces}),
+                    device=reader.device,
+                    phrases=replace(constraints, prompt=group[0]),
+                )
         return hypotheses

@@ -119,7 +119,7 @@ def test_what_is_written_is_what_decoding_finds(make, prompt, config):
     config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})
     pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.from_config(2, prompt=prompt))
     (found,) = decode(
-        PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=PhraseConstraints(prompt=prompt)
+        PromptedStepper(model, [prompt]), [[BOS_ID, *prompt]], config, phrases=PhraseConstraints(prompt=prompt)
     )
     wanted = sorted(zip(sums, pieces, strict=True), reverse=True)
     assert [[*each.ids, EOS_ID] for each in found] == [each for _, each in wanted]
@@ -131,7 +131,7 @@ def test_what_is_written_is_what_decoding_finds(make, prompt, config):
 def test_a_beam_finds_the_best_after_the_prompt():
     model = HashText(12, sharpness=3)
     config = DecodingConfig(beam=600, max_length=2, length_norm="none")
-    ((best,),) = decode(PromptedStepper(model, PROMPT), [[BOS_ID]], config)
+    ((best,),) = decode(PromptedStepper(model, [PROMPT]), [[BOS_ID]], config)
 
     def log_prob(ids):
         state, total = prefill(model, torch.tensor([[BOS_ID, *PROMPT]])), 0.0
@@ -368,6 +368,8 @@ PROMPTS = ["a dog", "", "the sea", "a dog runs", "a cat", "the sea", "snow", "tw
         {"strategy": "sample", "batch_sentences": 1, "n_best": 2},
         {"beam": 1, "min_length": 2},
         {"beam": 3, "n_best": 2},
+        {"beam": 4, "batch_sentences": 2},
+        {"beam": 2, "no_repeat_ngram": 2},
     ],
     ids=str,
 )
@@ -376,17 +378,24 @@ def test_texts_beside_others_are_those_after_a_prompt_alone(which, settings, req
     reader = PromptEncoder(request.getfixturevalue(which), continue_past_line_end=False if "beam" in settings else None)
     writer = TextGenerator(reader, DecodingConfig(max_length=8, **settings), NullReporter())
     alone = [writer.generate_texts(each) for each in PROMPTS]
-    calls, sample = [], writer._writer.sample
+    calls, searches, sample, search = [], [], writer._writer.sample, writer._writer.search
     monkeypatch.setattr(writer._writer, "sample", lambda prompts, *_: calls.append(len(prompts)) or sample(prompts, *_))
+    monkeypatch.setattr(
+        writer._writer, "search", lambda prompts, *_: searches.append(len(prompts)) or search(prompts, *_)
+    )
     beside = list(writer.generate_batch(PROMPTS))
     assert [[(each.text, each.num_tokens) for each in texts] for texts in beside] == [
         [(each.text, each.num_tokens) for each in texts] for texts in alone
     ]
     for texts, wanted in zip(beside, alone, strict=True):
         assert [each.log_prob for each in texts] == pytest.approx([each.log_prob for each in wanted], abs=1e-9)
-    if "beam" not in settings or settings["beam"] == 1:
-        num_texts, lengths = settings.get("n_best", 1), [len(reader.encode(each)) for each in PROMPTS]
-        most_alike = max(map(lengths.count, lengths))
+    lengths = [len(reader.encode(each)) for each in PROMPTS]
+    most_alike = max(map(lengths.count, lengths))
+    assert bool(searches) is writer.searches
+    if writer.searches:
+        assert searches[: len({*lengths})] == [lengths.count(length) for length in sorted({*lengths})]
+    else:
+        num_texts = settings.get("n_best", 1)
         assert sum(calls) == len(PROMPTS) * num_texts
         most = settings.get("batch_sentences", 64)
         assert max(calls) == min(max(most - most % num_texts, 1), most_alike * num_texts)
