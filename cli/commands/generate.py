@@ -117,7 +117,7 @@ def generate(
     if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
         language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config, len(first_chunk))
     if language_model is None:
-        language_model = _load_torch_language_model(folders, continue_past_line_end, device or "auto")
+        language_model = _load_torch_language_model(folders, continue_past_line_end, device or "auto", reporter)
     generator, chunks = TextGenerator(language_model, config, reporter), chain([first_chunk], later_chunks)
     if sys.stdout.isatty() and not (jsonl or generator.searches or forced) and config.n_best == 1:
         for number, text in enumerate(chain.from_iterable(chunks)):
@@ -151,13 +151,14 @@ def _load_numpy_language_model(
 
 
 def _load_torch_language_model(
-    folders: list[Path], continue_past_line_end: bool | None, device: DeviceName
+    folders: list[Path], continue_past_line_end: bool | None, device: DeviceName, reporter: "Reporter"
 ) -> "TextGenerationModel":
     """The language model, or the ensemble, in torch."""
     from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    return PromptEncoder(load_ensemble(folders, device), continue_past_line_end=continue_past_line_end)
+    loaded = load_ensemble(folders, device, reporter=reporter)
+    return PromptEncoder(loaded, continue_past_line_end=continue_past_line_end)
 
 
 def _stream_text(generator: "TextGenerator", prompt: str, *, with_separator: bool) -> None:
@@ -224,8 +225,9 @@ def _print_choice_scores(
     from tfm.pipeline.model_io.ensemble import load_ensemble
     from tfm.pipeline.text_files import check_text_file
 
-    check_text_file(choices_file, make_reporter())
-    loaded, choices = load_ensemble(models, device), list(open_lines(choices_file))
+    reporter = make_reporter()
+    check_text_file(choices_file, reporter)
+    loaded, choices = load_ensemble(models, device, reporter=reporter), list(open_lines(choices_file))
     for prompt in prompts:
         continuations = score_continuations(loaded, prompt, choices, continue_past_line_end=continue_past_line_end)
         if jsonl:

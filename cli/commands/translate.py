@@ -137,9 +137,10 @@ def _load_model(options: TranslateOptions) -> "LoadedModel":
     """Load the model, the ensemble or, with --step, the checkpoint that translates."""
     device = options.device or "auto"
     if options.step is None:
+        from tfm.cli.console import make_reporter
         from tfm.pipeline.model_io.ensemble import load_ensemble
 
-        loaded = load_ensemble(options.model_folders, device)
+        loaded = load_ensemble(options.model_folders, device, reporter=make_reporter())
     else:
         from tfm.pipeline.training.checkpoints.unfinished_model import LAST_CHECKPOINT, load_checkpoint
 
