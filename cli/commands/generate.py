@@ -28,6 +28,7 @@ from tfm.pipeline.model_io.model_folder import resolve_model_folder
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.inference.generation.generator import GeneratedText, TextGenerationModel, TextGenerator
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
     from tfm.pipeline.runtime.progress import Reporter
 
 TEXT_SEPARATOR = "---"
@@ -223,12 +224,21 @@ def _print_choice_scores(
     from tfm.data.lines import open_lines
     from tfm.pipeline.inference.generation.continuations import score_continuations
     from tfm.pipeline.model_io.ensemble import load_ensemble
+    from tfm.pipeline.scoring.alternative_scores import JOIN_ADVICE
+    from tfm.pipeline.scoring.alternatives import find_joined_word
     from tfm.pipeline.text_files import check_text_file
 
     reporter = make_reporter()
     check_text_file(choices_file, reporter)
-    loaded, choices = load_ensemble(models, device, reporter=reporter), list(open_lines(choices_file))
+    choices = list(open_lines(choices_file))
+    _check_choices(choices, choices_file)
+    loaded = load_ensemble(models, device, reporter=reporter)
+    _warn_of_unknown_pieces(loaded, choices, choices_file, reporter)
+    has_warned = False
     for prompt in prompts:
+        if not has_warned and (word := find_joined_word(prompt, choices)) is not None:
+            reporter.warn(f'a prompt ends within a word that a choice goes on with ("{word}"): {JOIN_ADVICE}')
+            has_warned = True
         continuations = score_continuations(loaded, prompt, choices, continue_past_line_end=continue_past_line_end)
         if jsonl:
             print_json({"prompt": prompt, "choices": [asdict(each) for each in continuations]})
@@ -237,6 +247,32 @@ def _print_choice_scores(
             _print_text(
                 "\n".join(f"{each.log_prob:.6f}\t{each.log_prob_per_token:.6f}\t{each.text}" for each in continuations)
             )
+
+
+def _warn_of_unknown_pieces(loaded: "LoadedModel", choices: "Sequence[str]", file: Path, reporter: "Reporter") -> None:
+    """Warn of choices that are scored by the probability of what the vocabulary lacks."""
+    from tfm.data.errors import format_share
+    from tfm.tokenizer.special import UNK_ID
+
+    encoded = loaded.target_tokenizer.encode_batch(list(choices))
+    lines = [number for number, ids in enumerate(encoded, 1) if UNK_ID in ids]
+    if lines:
+        have = format_share(len(lines), len(choices), "choice", "has", "have")
+        reporter.warn(
+            f"{file}: {have} pieces that the model's vocabulary lacks (the first in line {lines[0]}), and the "
+            "probability of any such piece: do not compare them with the others"
+        )
+
+
+def _check_choices(choices: "Sequence[str]", file: Path) -> None:
+    """Raise DataError for a file without choices, and for a blank line, which adds nothing to a prompt."""
+    from tfm.pipeline.errors import DataError
+
+    if not choices:
+        raise DataError("is empty: give a choice a line", file=file)
+    for number, choice in enumerate(choices, 1):
+        if not choice.strip():
+            raise DataError("is blank, and a choice adds text to the prompt: remove the line", file=file, line=number)
 
 
 def _read_prompts(prompt: str | None) -> Iterable[str]:

@@ -231,9 +231,32 @@ def test_choices_are_scored(models: dict[str, Path], tmp_path: Path) -> None:
         tfm("generate", models["lines"], "--device", "cpu", "--choices", file, "--jsonl", stdin="the cat\n").out
     )
     assert [each["text"] for each in found["choices"]] == [row[2] for row in rows]
+    assert "vocabulary" not in done.err
     refused = tfm("generate", models["lines"], "--choices", file, "--samples", "3")
     assert refused.code == 2
     assert "--samples" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("choices", "code", "problem"),
+    [
+        ([" is", "", " old"], 65, "choices.txt, line 2: is blank, and a choice adds text to the prompt"),
+        ([], 65, "choices.txt: is empty: give a choice a line"),
+        ([" is", "old"], 0, 'a prompt ends within a word that a choice goes on with ("catold"): texts are joined as'),
+        (
+            [" is", " zebra", " gnu"],
+            0,
+            "2 of 3 choices have pieces that the model's vocabulary lacks (the first in line 2)",
+        ),
+    ],
+)
+def test_choices_that_cannot_be_compared_are_told(
+    models: dict[str, Path], tmp_path: Path, choices: list[str], code: int, problem: str
+) -> None:
+    file = write_lines(tmp_path / "choices.txt", choices)
+    done = tfm("generate", models["lines"], "--device", "cpu", "--prompt", "the cat", "--choices", file)
+    assert done.code == code
+    assert problem in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize("name", ["lines", "running"])

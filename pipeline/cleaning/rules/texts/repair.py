@@ -25,7 +25,7 @@ def make_repair(config: RepairConfig) -> Callable[[Sequence[str]], Sequence[str]
     form = UNICODE_FORM_BY_NAME[config.normal_form]
     settings = ftfy.TextFixerConfig(
         uncurl_quotes=config.quotes,
-        normalization=form,  # type: ignore[arg-type]
+        normalization=form,
         fix_character_width=config.normal_form == "nfkc",
         remove_terminal_escapes=False,
         remove_control_chars=False,  # the rule `controls` counts them

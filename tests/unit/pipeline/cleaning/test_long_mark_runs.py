@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tfm.data.corpora.portions import normalize_whitespace
-from tfm.data.lines import MIN_LONG_RUN_CHARS
+from tfm.data.lines import MIN_LONG_RUN_CHARS, normalize_whitespace
 from tfm.pipeline.cleaning.rules.corpora.text_keys import fold_numbers, fold_spelling
 from tfm.pipeline.cleaning.rules.texts.config import RepairConfig
 from tfm.pipeline.cleaning.rules.texts.repair import make_repair
