@@ -28,7 +28,6 @@ from tfm.pipeline.model_io.model_folder import resolve_model_folder
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.inference.generation.generator import GeneratedText, TextGenerationModel, TextGenerator
-    from tfm.pipeline.model_io.loaded_model import LoadedModel
     from tfm.pipeline.runtime.progress import Reporter
 
 TEXT_SEPARATOR = "---"
@@ -222,7 +221,7 @@ def _print_choice_scores(
     """Print the log-probability of each line of a file after each prompt."""
     from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines
-    from tfm.pipeline.inference.generation.continuations import score_continuations
+    from tfm.pipeline.inference.generation.continuations import score_continuations, unknown_choices_warning
     from tfm.pipeline.model_io.ensemble import load_ensemble
     from tfm.pipeline.scoring.alternative_scores import JOIN_ADVICE
     from tfm.pipeline.scoring.alternatives import find_joined_word
@@ -233,7 +232,8 @@ def _print_choice_scores(
     choices = list(open_lines(choices_file))
     _check_choices(choices, choices_file)
     loaded = load_ensemble(models, device, reporter=reporter)
-    _warn_of_unknown_pieces(loaded, choices, choices_file, reporter)
+    if (warning := unknown_choices_warning(loaded, choices)) is not None:
+        reporter.warn(f"{choices_file}: {warning}")
     has_warned = False
     for prompt in prompts:
         if not has_warned and (word := find_joined_word(prompt, choices)) is not None:
@@ -247,21 +247,6 @@ def _print_choice_scores(
             _print_text(
                 "\n".join(f"{each.log_prob:.6f}\t{each.log_prob_per_token:.6f}\t{each.text}" for each in continuations)
             )
-
-
-def _warn_of_unknown_pieces(loaded: "LoadedModel", choices: "Sequence[str]", file: Path, reporter: "Reporter") -> None:
-    """Warn of choices that are scored by the probability of what the vocabulary lacks."""
-    from tfm.data.errors import format_share
-    from tfm.tokenizer.special import UNK_ID
-
-    encoded = loaded.target_tokenizer.encode_batch(list(choices))
-    lines = [number for number, ids in enumerate(encoded, 1) if UNK_ID in ids]
-    if lines:
-        have = format_share(len(lines), len(choices), "choice", "has", "have")
-        reporter.warn(
-            f"{file}: {have} pieces that the model's vocabulary lacks (the first in line {lines[0]}), and the "
-            "probability of any such piece: do not compare them with the others"
-        )
 
 
 def _check_choices(choices: "Sequence[str]", file: Path) -> None:

@@ -6,12 +6,13 @@ from os.path import commonprefix
 
 import torch
 
+from tfm.data.errors import format_share
 from tfm.pipeline.decoding.streaming import prefill
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.tokenizer.special import BOS_ID
+from tfm.tokenizer.special import BOS_ID, UNK_ID
 
 PROMPTS_PER_BATCH = 64
 
@@ -79,6 +80,19 @@ def score_continuations(
         for choice, piece_log_probs in zip(choices, log_probs, strict=True)
     ]
     return sorted(continuations, key=lambda each: -each.log_prob)
+
+
+def unknown_choices_warning(loaded: LoadedModel, choices: Sequence[str]) -> str | None:
+    """The warning of choices that have the probability of what the vocabulary lacks; None if there are none."""
+    encoded = loaded.target_tokenizer.encode_batch(list(choices))
+    lines = [number for number, ids in enumerate(encoded, 1) if UNK_ID in ids]
+    if not lines:
+        return None
+    have = format_share(len(lines), len(choices), "choice", "has", "have")
+    return (
+        f"{have} pieces that the model's vocabulary lacks (the first in line {lines[0]}), and the probability of any "
+        "such piece: do not compare them with the others"
+    )
 
 
 @torch.inference_mode()
