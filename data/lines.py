@@ -7,13 +7,13 @@ import codecs
 import errno
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedIOBase
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import Protocol, TypeVar
-from unicodedata import normalize
+from typing import Literal, Protocol, TypeVar
 
 from tfm.data.compression.files import decompress
 from tfm.data.errors import DataError, ExportableFileError
@@ -26,6 +26,11 @@ MAX_CHUNK_CHARACTERS = 1 << 22
 ROWS_PER_SIZE_CHECK = 16
 END_OF_FILE = b"\x1a"
 """Ctrl-Z, with which programs of DOS end a file: it is no text, nor a line if nothing stands before it."""
+NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
+MIN_LONG_RUN_CHARS = 128
+_LONG_RUN_PATTERN = re.compile(rf"(?:[^\w\s\0-\u02ff]|[\uff9e\uff9f]){{{MIN_LONG_RUN_CHARS},}}")
+"""So many characters in a row that combining marks are among: these are neither letters nor white space, but for two of
+Japanese, whose compatibility forms are marks."""
 PICKLE_PROBLEM = "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines"
 PROBLEMS_BY_MAGIC: Mapping[bytes, str] = {
     b"PAR1": 'is Parquet: in a corpus set format = "parquet"; else write its texts, one a line, into a file',
@@ -134,6 +139,31 @@ def blank_lines_remedy(file: Path, further_lines: Iterable[str]) -> str:
     if any(map(str.strip, further_lines)):
         return ""
     return f"; the lines at the end of {file} are blank: remove them"
+
+
+def normalize(form: NormalForm, text: str) -> str:
+    """The text in a normal form of Unicode, in time that is linear in its length.
+
+    `unicodedata` sorts the marks of a character by insertion, which takes time in the square of their number.
+    """
+    return unicodedata.normalize(form, sort_long_mark_runs(form, text))
+
+
+def sort_long_mark_runs(form: NormalForm, text: str) -> str:
+    """The text in whose long runs of combining marks these are in the order of a normal form; others stay as they are.
+
+    The normal form of both texts is the same.
+    """
+    if len(text) < MIN_LONG_RUN_CHARS:
+        return text
+    decomposition: NormalForm = "NFKD" if "K" in form else "NFD"
+
+    def sort_marks(run: re.Match[str]) -> str:
+        characters = chain.from_iterable(unicodedata.normalize(decomposition, each) for each in run[0])
+        groups = groupby(characters, key=lambda character: unicodedata.combining(character) > 0)
+        return "".join(chain.from_iterable(sorted(group, key=unicodedata.combining) for _, group in groups))
+
+    return _LONG_RUN_PATTERN.sub(sort_marks, text)
 
 
 def normalize_whitespace(text: str) -> str:

@@ -112,11 +112,21 @@ class DecodingConfig(BaseModel):
         """Why a search cannot give so many hypotheses; None if it can."""
         if self.strategy == "mbr":
             return self._mbr_problem()
+        if self.n_best > 1 and (setting := self._equal_samples_setting()) is not None:
+            return f"decoding.n_best ({self.n_best}): with {setting} all samples are the same: it must be 1"
         if self.strategy == "search" and self.n_best > self.beam:
             return f"decoding.n_best ({self.n_best}) cannot exceed beam ({self.beam})"
         return None
 
+    def _equal_samples_setting(self) -> str | None:
+        """The setting by which each sample takes the most probable piece; None if samples differ."""
+        if not self.has_samples:
+            return None
+        return "temperature 0" if self.temperature == 0 else "top_k 1" if self.top_k == 1 else None
+
     def _mbr_problem(self) -> str | None:
+        if (setting := self._equal_samples_setting()) is not None:
+            return f"decoding.mbr_size ({self.mbr_size}): with {setting} all samples are the same: there is no choice"
         if self.n_best > self.mbr_size:
             return f"decoding.n_best ({self.n_best}) cannot exceed mbr_size ({self.mbr_size})"
         if self.mbr_candidates == "search" and self.mbr_size > self.beam:

@@ -111,6 +111,7 @@ def attend(
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)
+    _check_search_is_used(loaded, decoding, target, has_report=bool(head_report))
     trace = None if sentence is None else _trace_attention(loaded, sentence, target, decoding, reporter)
     view = None if trace is None else choose_view(trace, kind, layer, head)
     report = _measure_heads(loaded, head_report, decoding, reporter) if head_report else None
@@ -129,6 +130,24 @@ def attend(
         reporter.line(f"written: {alignments}")
     if png is not None and trace is not None and view is not None:
         _warn_of_missing_glyphs(png, trace, view, reporter)
+
+
+def _check_search_is_used(
+    loaded: "LoadedModel", decoding: "DecodingConfig", target: str | None, *, has_report: bool
+) -> None:
+    """Raise RecipeError for settings of a search where no translation is searched for."""
+    from tfm.pipeline.attention_page.reading import generates_target
+    from tfm.pipeline.errors import RecipeError
+
+    if not decoding.model_fields_set:
+        return
+    reason = None
+    if not generates_target(loaded):
+        reason = f"this model ({loaded.config.task}) reads one text, without a search"
+    elif target is not None and not has_report:
+        reason = "--target is what the model is made to say, without a search"
+    if reason is not None:
+        raise RecipeError(f"decoding.{sorted(decoding.model_fields_set)[0]} has no effect: {reason}. Remove it")
 
 
 def _trace_attention(

@@ -144,10 +144,16 @@ def _evaluate_tests(options: EvaluateOptions) -> ScoresJson:
     return content
 
 
+def _decoding_overrides(options: EvaluateOptions) -> dict[str, str]:
+    """The values of [decoding] that --set gives, by what is typed before them."""
+    overrides = (text.partition("=") for text in options.sets or ())
+    return {f"--set {key.strip()}": value for key, _, value in overrides if key.strip().startswith("decoding.")}
+
+
 def _evaluate_texts(options: EvaluateOptions) -> ScoresJson:
     """Score how probable a model finds some texts."""
     reject_flags(
-        values_by_flag(options, *DECODING_OPTIONS),
+        {**values_by_flag(options, *DECODING_OPTIONS), **_decoding_overrides(options)},
         "give --source as well: without it a text is scored, and nothing is translated",
     )
     assert options.model is not None
@@ -158,7 +164,7 @@ def _evaluate_texts(options: EvaluateOptions) -> ScoresJson:
     return evaluate_texts(
         resolve_model_folder(options.model),
         options.reference or [],
-        config_section(EvaluationConfig, options.sets, options.evaluation_flags, other_sections=("decoding",)),
+        config_section(EvaluationConfig, options.sets, options.evaluation_flags),
         seed=seed_or_default(options.seed),
         command=command_line(),
         device=options.device or "auto",
@@ -171,7 +177,10 @@ def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
     """Score the hypotheses of a file, or those of a model for the sources of a file."""
     if options.hypotheses is not None:
         search_flags = values_by_flag(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
-        reject_flags(search_flags, "not allowed with --hypotheses, when nothing is translated")
+        reject_flags(
+            {**search_flags, **_decoding_overrides(options)},
+            "not allowed with --hypotheses, when nothing is translated",
+        )
     reject_flags({"--prefixes": options.prefix and options.prefixes}, "give either --prefix or --prefixes")
     if options.hypotheses is None and options.model is None:
         raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")

@@ -117,7 +117,7 @@ def generate(
     if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
         language_model = _load_numpy_language_model(folders[0], continue_past_line_end, config, len(first_chunk))
     if language_model is None:
-        language_model = _load_torch_language_model(folders, continue_past_line_end, device or "auto")
+        language_model = _load_torch_language_model(folders, continue_past_line_end, device or "auto", reporter)
     generator, chunks = TextGenerator(language_model, config, reporter), chain([first_chunk], later_chunks)
     if sys.stdout.isatty() and not (jsonl or generator.searches or forced) and config.n_best == 1:
         for number, text in enumerate(chain.from_iterable(chunks)):
@@ -151,13 +151,14 @@ def _load_numpy_language_model(
 
 
 def _load_torch_language_model(
-    folders: list[Path], continue_past_line_end: bool | None, device: DeviceName
+    folders: list[Path], continue_past_line_end: bool | None, device: DeviceName, reporter: "Reporter"
 ) -> "TextGenerationModel":
     """The language model, or the ensemble, in torch."""
     from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    return PromptEncoder(load_ensemble(folders, device), continue_past_line_end=continue_past_line_end)
+    loaded = load_ensemble(folders, device, reporter=reporter)
+    return PromptEncoder(loaded, continue_past_line_end=continue_past_line_end)
 
 
 def _stream_text(generator: "TextGenerator", prompt: str, *, with_separator: bool) -> None:
@@ -220,13 +221,24 @@ def _print_choice_scores(
     """Print the log-probability of each line of a file after each prompt."""
     from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines
-    from tfm.pipeline.inference.generation.continuations import score_continuations
+    from tfm.pipeline.inference.generation.continuations import score_continuations, unknown_choices_warning
     from tfm.pipeline.model_io.ensemble import load_ensemble
+    from tfm.pipeline.scoring.alternative_scores import JOIN_ADVICE
+    from tfm.pipeline.scoring.alternatives import find_joined_word
     from tfm.pipeline.text_files import check_text_file
 
-    check_text_file(choices_file, make_reporter())
-    loaded, choices = load_ensemble(models, device), list(open_lines(choices_file))
+    reporter = make_reporter()
+    check_text_file(choices_file, reporter)
+    choices = list(open_lines(choices_file))
+    _check_choices(choices, choices_file)
+    loaded = load_ensemble(models, device, reporter=reporter)
+    if (warning := unknown_choices_warning(loaded, choices)) is not None:
+        reporter.warn(f"{choices_file}: {warning}")
+    has_warned = False
     for prompt in prompts:
+        if not has_warned and (word := find_joined_word(prompt, choices)) is not None:
+            reporter.warn(f'a prompt ends within a word that a choice goes on with ("{word}"): {JOIN_ADVICE}')
+            has_warned = True
         continuations = score_continuations(loaded, prompt, choices, continue_past_line_end=continue_past_line_end)
         if jsonl:
             print_json({"prompt": prompt, "choices": [asdict(each) for each in continuations]})
@@ -235,6 +247,17 @@ def _print_choice_scores(
             _print_text(
                 "\n".join(f"{each.log_prob:.6f}\t{each.log_prob_per_token:.6f}\t{each.text}" for each in continuations)
             )
+
+
+def _check_choices(choices: "Sequence[str]", file: Path) -> None:
+    """Raise DataError for a file without choices, and for a blank line, which adds nothing to a prompt."""
+    from tfm.pipeline.errors import DataError
+
+    if not choices:
+        raise DataError("is empty: give a choice a line", file=file)
+    for number, choice in enumerate(choices, 1):
+        if not choice.strip():
+            raise DataError("is blank, and a choice adds text to the prompt: remove the line", file=file, line=number)
 
 
 def _read_prompts(prompt: str | None) -> Iterable[str]:

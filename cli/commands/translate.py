@@ -137,9 +137,10 @@ def _load_model(options: TranslateOptions) -> "LoadedModel":
     """Load the model, the ensemble or, with --step, the checkpoint that translates."""
     device = options.device or "auto"
     if options.step is None:
+        from tfm.cli.console import make_reporter
         from tfm.pipeline.model_io.ensemble import load_ensemble
 
-        loaded = load_ensemble(options.model_folders, device)
+        loaded = load_ensemble(options.model_folders, device, reporter=make_reporter())
     else:
         from tfm.pipeline.training.checkpoints.unfinished_model import LAST_CHECKPOINT, load_checkpoint
 
@@ -199,7 +200,8 @@ def _fill_masks_to_stdout(options: TranslateOptions, file: Path, config: "Decodi
     count = config.n_best if "n_best" in config.model_fields_set else NUM_CANDIDATES
     stdin = watch_lines(stream_lines(sys.stdin.buffer, "stdin"), "stdin", make_reporter())
     lines = open_lines(file) if file != STDIN else stdin
-    print_mask_fillings(partial(_load_model, options), lines, count, options.unit or "piece", options.jsonl)
+    name = "stdin" if file == STDIN else str(file) if file == options.file else None
+    print_mask_fillings(partial(_load_model, options), lines, name, count, options.unit or "piece", options.jsonl)
 
 
 def _read_optional_lines(file: Path | None) -> Iterable[str] | None:

@@ -4,10 +4,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
-from unicodedata import normalize
 
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.lines import normalize_whitespace
+from tfm.data.lines import normalize, normalize_whitespace
 
 TextPair: TypeAlias = tuple[str, str]
 

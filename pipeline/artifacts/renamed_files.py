@@ -6,7 +6,7 @@ from pathlib import PurePath
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.manifest import Input
 
-COLUMN_KEYS = frozenset({"source", "target"})  # of a corpus with a path they name columns, of others files
+COLUMN_KEYS = frozenset({"source", "target", "references"})  # of a corpus with a path these name columns, else files
 PATH_KEYS = frozenset({"path", "synthetic", *COLUMN_KEYS, "forward", "backward"})
 
 
@@ -40,14 +40,19 @@ def rename_inputs(inputs: Mapping[str, Input], names: Mapping[str, str]) -> dict
 def rename_paths(config: JSON, names: Mapping[str, str]) -> JSON:
     """The config of a stage with the new paths in place of the old ones, in the keys that hold paths."""
     if isinstance(config, Mapping):
-        of_table = config.get("path") is not None
+        path_keys = PATH_KEYS if config.get("path") is None else PATH_KEYS - COLUMN_KEYS
         return {
-            key: names.get(value, value)
-            if isinstance(value, str) and key in PATH_KEYS and not (of_table and key in COLUMN_KEYS)
-            else rename_paths(value, names)
+            key: _rename_values(value, names) if key in path_keys else rename_paths(value, names)
             for key, value in config.items()
         }
     return [rename_paths(each, names) for each in config] if isinstance(config, list) else config
+
+
+def _rename_values(value: JSON, names: Mapping[str, str]) -> JSON:
+    """The value of a key that holds a path, or several."""
+    if isinstance(value, list):
+        return [_rename_values(each, names) for each in value]
+    return names.get(value, value) if isinstance(value, str) else rename_paths(value, names)
 
 
 def _paths_and_folders(old_path: str, new_path: str) -> Iterator[tuple[str, str]]:

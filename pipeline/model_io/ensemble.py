@@ -20,6 +20,7 @@ from tfm.model.layers.log_probs import LogProbFn, RowSelection
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.manifest import Manifest, open_artifact
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET
 
@@ -74,20 +75,30 @@ class Ensemble(nn.Module):
         return predict, EnsembleState(tuple(member_state for _, member_state in steps))
 
 
-def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dtype = torch.float32) -> LoadedModel:
+def load_ensemble(
+    folders: Sequence[Path],
+    device: str = "auto",
+    dtype: torch.dtype = torch.float32,
+    *,
+    reporter: Reporter | None = None,
+) -> LoadedModel:
     """Load the model in a folder, or the ensemble of those in several, with the tokenizers that they share.
 
     Args:
         folders: of models.
         device: cpu, cuda, mps or auto.
         dtype: of the weights.
+        reporter: shows warnings; None: nobody reads them.
 
     Raises:
         DataError: the models do other work, or cut text in another way.
     """
-    first, *further_manifests = [open_artifact(folder, "train") for folder in folders]
+    first, *further_manifests = manifests = [open_artifact(folder, "train") for folder in folders]
     for manifest in further_manifests:
         _check_same_vocabulary(first, manifest)
+    warn_of_repeated_members(
+        folders, [manifest.fingerprint for manifest in manifests], NullReporter() if reporter is None else reporter
+    )
     members = [load_model(folder, device, dtype) for folder in folders]
     if len(members) == 1:
         return members[0]
@@ -97,6 +108,23 @@ def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dt
     blocks = [member.config.block for member in members if member.config.block is not None]
     config = members[0].config.model_copy(update={"block": min(blocks, default=None)})
     return replace(members[0], model=ensemble, config=config)
+
+
+def warn_of_repeated_members(folders: Sequence[Path | str], fingerprints: Sequence[str], reporter: Reporter) -> None:
+    """Warn of each model that an ensemble has had before; an ensemble of one model alone is that model.
+
+    Args:
+        folders: of the models.
+        fingerprints: of the models.
+        reporter: shows the warnings.
+    """
+    effect = "has the weight of several models in it" if len({*fingerprints}) > 1 else "alone gives the probabilities"
+    for index, fingerprint in enumerate(fingerprints):
+        first = fingerprints.index(fingerprint)
+        if first < index:
+            folder, earlier = folders[index], folders[first]
+            repetition = "is in the ensemble more than once" if folder == earlier else f"is the same model as {earlier}"
+            reporter.warn(f"{folder}: {repetition}, so that it {effect}: remove it, or name another model")
 
 
 def _check_same_task(first: LoadedModel, second: LoadedModel) -> None:

@@ -24,6 +24,7 @@ MIN_COUNT_FOR_WILSON = 5  # of fewer the exact interval is given
 RULE_SIGNATURES = {"sum": "log-p", "mean": "log-p-a-piece", "difference": "log-p-less-log-p-alone"}
 RULE_LABELS = {"sum": "sum", "mean": "mean a piece", "difference": "difference from log p alone"}
 NO_UNCONDITIONAL_REASON = "a translation has no probability without its source"
+JOIN_ADVICE = "texts are joined as they are written, so begin a choice with a space where a new word begins"
 
 
 @dataclass(frozen=True)
@@ -270,8 +271,5 @@ def input_warning_messages(warnings: InputWarnings, items: Sequence[AlternativeI
         )
     if warnings.word_joins:
         ends = format_share(len(warnings.word_joins), num, "context", "ends", "end")
-        messages.append(
-            f'{ends} within a word that a choice goes on with ("{warnings.word_joins[0]}"): '
-            "texts are joined as they are written, so begin a choice with a space where a new word begins"
-        )
+        messages.append(f'{ends} within a word that a choice goes on with ("{warnings.word_joins[0]}"): {JOIN_ADVICE}')
     return messages

@@ -158,7 +158,7 @@ class _TextRequests:
             _check_scorable(item, self._name, texts, self._limit)
         too_many = max(0, max(map(len, wholes)) - self._limit)
         _record_input_warnings(self._warnings, item, cut=too_many > 0, texts=continuations)
-        if (joined_word := _word_across_boundary(item)) is not None:
+        if (joined_word := find_joined_word(item.context, item.alternatives)) is not None:
             self._warnings.word_joins.append(joined_word)
         prefix = tuple(context_ids[too_many:start])
         return [(prefix, tuple(each)) for each in continuations] + [((), tuple(each)) for each in texts_alone]
@@ -190,11 +190,11 @@ def _shorten(text: str) -> str:
     return f'"{escape_unprintable(text[:40])}"'
 
 
-def _word_across_boundary(item: AlternativeItem) -> str | None:
-    """The word that a text makes with the end of the context, in a script with spaces between words; None: none."""
-    for text in item.alternatives:
-        if _is_word_character(item.context[-1:]) and _is_word_character(text[:1]):
-            last_word, first_word = item.context.split()[-1], text.split()[0]
+def find_joined_word(context: str, texts: Sequence[str]) -> str | None:
+    """The word that a text makes with the end of its context, in a script with spaces between words; None: none."""
+    for text in texts:
+        if _is_word_character(context[-1:]) and _is_word_character(text[:1]):
+            last_word, first_word = context.split()[-1], text.split()[0]
             if not has_spaceless_script([last_word, first_word]):
                 return f"{last_word}{first_word}"[-60:]
     return None

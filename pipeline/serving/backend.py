@@ -49,7 +49,7 @@ class Backend:
     def __post_init__(self) -> None:
         self.cache = AnswerCache(self.limits.cached_answers, self.limits.cached_chars)
         self.translation = TranslationService(
-            self.dispatcher, self.limits, self.cache, replace_unknown=self.replace_unknown
+            self.dispatcher, self.limits, self.cache, self.log.warn, replace_unknown=self.replace_unknown
         )
         self.metrics = Metrics(
             {

@@ -1,7 +1,7 @@
 """The models that a server has: by name, and by the languages between which they translate."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from tfm.data.image_config import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact, read_manifest
+from tfm.pipeline.decoding.shortlist import Shortlist
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
@@ -35,6 +36,7 @@ class ServedModel:
         pairs: the languages that it translates between, by its own codes.
         has_source_language: whether it is told the language of the source.
         are_pairs_given: whether the operator has named the languages.
+        shortlist: of the version, by which its sources are judged; None: all pieces may come.
     """
 
     version: ModelVersion
@@ -43,6 +45,7 @@ class ServedModel:
     pairs: tuple[tuple[str, str], ...] = ()
     has_source_language: bool = False
     are_pairs_given: bool = False
+    shortlist: Shortlist | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -204,6 +207,9 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
             raise RecipeError(
                 f"--shortlist {shortlist}: {folder} does not translate texts, so it takes none: remove it"
             )
+        shortlist_version, pieces = (
+            (None, None) if shortlist is None else _read_shortlist_version(shortlist, source, target)
+        )
         version = ModelVersion(
             served_name(folder),
             model_folder.resolve(),
@@ -211,22 +217,31 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
             task,
             reads_images=reads_images,
             has_languages=bool(languages),
-            shortlist=None if shortlist is None else _read_shortlist_version(shortlist, source, target),
+            shortlist=shortlist_version,
         )
         pairs = (
             _language_pairs(languages, source.has_source_language, model_folder) if TASK_SPECS[task].translates else ()
         )
         max_length = config.get("max_length", 256)
-        return ServedModel(version, target if reads_target else source, max_length, pairs, source.has_source_language)
+        return ServedModel(
+            version,
+            target if reads_target else source,
+            max_length,
+            pairs,
+            source.has_source_language,
+            shortlist=pieces,
+        )
 
     return read_artifact(model_folder, read, "train")
 
 
-def _read_shortlist_version(folder: Path, source: Tokenizer, target: Tokenizer) -> ShortlistVersion:
-    """Read the published version of a shortlist. Raises DataError if it belongs to other vocabularies."""
-    shortlist = Input.from_artifact(folder, SHORTLIST_STAGE)
-    read_shortlist(folder, source, target, must_match=shortlist)
-    return ShortlistVersion(folder.absolute(), shortlist.fingerprint)
+def _read_shortlist_version(folder: Path, source: Tokenizer, target: Tokenizer) -> tuple[ShortlistVersion, Shortlist]:
+    """Read the published version of a shortlist, and its pieces. Raises DataError if it belongs to other
+    vocabularies.
+    """
+    shortlist_input = Input.from_artifact(folder, SHORTLIST_STAGE)
+    shortlist = read_shortlist(folder, source, target, must_match=shortlist_input)
+    return ShortlistVersion(folder.absolute(), shortlist_input.fingerprint), shortlist
 
 
 def _task_problem(task: object) -> str | None:

@@ -1,12 +1,13 @@
 """Texts of a request to translations: cut into sentences, asked for, and put together again."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ServedModel
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
@@ -25,6 +26,8 @@ MIN_CHARS_TO_SPLIT_IN_THREAD = 2_000
 MIN_BEAM_OF_GLOSSARY = 2
 """The least beam width with which terms can be forced."""
 SECONDS_TO_RETRY = 2
+MAX_LETTER_PIECES = 5_000
+"""Pieces of requests by which a shortlist is judged, at most: the sentences after them are not counted."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +95,23 @@ class TranslationService:
         dispatcher: the queue.
         limits: of the server.
         cache: the answers that are kept.
+        warn: logs what the operator should look at.
         replace_unknown: whether unknown words are replaced by words of the source, where a model writes words.
     """
 
     def __init__(
-        self, dispatcher: Dispatcher, limits: Limits, cache: AnswerCache, *, replace_unknown: bool = False
+        self,
+        dispatcher: Dispatcher,
+        limits: Limits,
+        cache: AnswerCache,
+        warn: Callable[[str], None],
+        *,
+        replace_unknown: bool = False,
     ) -> None:
         self._dispatcher, self._limits, self._cache = dispatcher, limits, cache
-        self._replace_unknown = replace_unknown
+        self._warn, self._replace_unknown = warn, replace_unknown
+        self._counts_by_version: dict[str, SourceProblems] = {}
+        self._judged_versions: set[str] = set()
 
     async def translate(
         self,
@@ -147,6 +159,7 @@ class TranslationService:
             return replace(query, replace_unknown=self._replace_unknown)
 
         segments = [await self._split(text, direction, is_html) for text in texts]
+        self._judge_shortlist(direction.model, [sentence for each in segments for sentence in each.sources])
         queries = [[make_query(sentence) for sentence in each.sources] for each in segments]
         answers = await self.ask([each for group in queries for each in group])
         translations_by_rank = [_ranked_translations([answers[each] for each in group]) for group in queries]
@@ -178,6 +191,22 @@ class TranslationService:
             answers[query] = answer
             self._cache.put(query, answer)
         return answers
+
+    def _judge_shortlist(self, model: ServedModel, sentences: Sequence[str]) -> None:
+        """Warn once of a model's shortlist that does not know the pieces of what is asked for, as `tfm translate`."""
+        key = model.version.key
+        if model.shortlist is None or key in self._judged_versions:
+            return
+        counts = self._counts_by_version.setdefault(key, SourceProblems())
+        for sentence in sentences:
+            if counts.letter_pieces >= MAX_LETTER_PIECES:
+                break
+            counts.count_unlinked_pieces(model.tokenizer, [model.tokenizer.encode(sentence)], model.shortlist)
+        messages = counts.warnings(model.max_length)
+        for text in messages:
+            self._warn(f"{model.name}: {text}")
+        if messages or counts.letter_pieces >= MAX_LETTER_PIECES:
+            self._judged_versions.add(key)
 
     async def _split(self, text: str, direction: ServedDirection, is_html: bool) -> TextSegments | HtmlSegments:
         language = None if direction.source == UNKNOWN_LANGUAGE else direction.source

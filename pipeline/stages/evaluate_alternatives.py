@@ -159,7 +159,7 @@ def _score_sets(
     from tfm.pipeline.model_io.ensemble import load_ensemble
     from tfm.pipeline.scoring.alternatives import score_alternatives
 
-    loaded = load_ensemble(models, device).for_languages(*languages)
+    loaded = load_ensemble(models, device, reporter=reporter).for_languages(*languages)
     sets_as_json, lines = [], []
     for text_set in sets:
         scored_items, input_warnings = score_alternatives(loaded, text_set, kind, reporter)

@@ -188,13 +188,21 @@ class FileTranslator:
     languages: tuple[str | None, str | None]
     cluster: str | None
 
-    def load(self) -> "LoadedModel":
-        """The loaded model. Raises DataError if it reads no text."""
+    def load(self, reporter: Reporter) -> "LoadedModel":
+        """The loaded model. Raises DataError if it reads no text.
+
+        Args:
+            reporter: shows warnings.
+        """
         from tfm.pipeline.model_io.ensemble import load_ensemble  # here, as they need torch
         from tfm.pipeline.model_io.loaded_model import load_model
 
         folders = [each.path for each in self.members]
-        loaded = load_ensemble(folders, self.device) if len(folders) > 1 else load_model(folders[0], self.device)
+        loaded = (
+            load_ensemble(folders, self.device, reporter=reporter)
+            if len(folders) > 1
+            else load_model(folders[0], self.device)
+        )
         loaded = loaded.for_languages(*self.languages)
         loaded.check_reads_text(CAPTIONS_ADVICE)
         return loaded
@@ -262,7 +270,7 @@ def score_lines(
         reporter: receives messages.
         with_details: whether scores by length and samples are found, as `evaluate_segments` has it.
     """
-    loaded = None if translator is None else translator.load()
+    loaded = None if translator is None else translator.load(reporter)
     hypotheses = lines.get("hypotheses")
     is_translated = hypotheses is None
     if hypotheses is None:

@@ -33,6 +33,7 @@ from tfm.pipeline.reports.dataset_report import SplitCount, make_dataset_report
 from tfm.pipeline.reports.dataset_tables import MAX_CHARACTERS_SHOWN, describe_batches, report_tables
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.code_points import save_pair
+from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 TOKENIZER_STAGES = ("tokenize", "train")
@@ -217,4 +218,10 @@ def _unseen_labels(folder: Path, splits: Sequence[str], target: Tokenizer) -> li
     """Return warnings of names in other splits that training does not have, where targets are names."""
     eval_splits = [name for name in splits if name != "train"] if target.label_kind is not None else []
     labels_by_split = {name: count_unseen_labels(load_split(folder / name, texts=True), target) for name in eval_splits}
-    return [unseen_labels_message(names, f"the {name} split") for name, names in labels_by_split.items() if names]
+    messages = [unseen_labels_message(names, f"the {name} split") for name, names in labels_by_split.items() if names]
+    if target.label_kind is not None and target.vocab_size == len(SPECIAL_TOKENS) + 1:
+        messages.append(
+            f"the training data has only the label {target.decode([len(SPECIAL_TOKENS)])!r}: a model that learns from "
+            "it can give no other"
+        )
+    return messages

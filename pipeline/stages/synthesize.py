@@ -169,10 +169,13 @@ class _PairSynthesizer:
         from tfm.pipeline.cluster.session import connect_to_cluster
         from tfm.pipeline.cluster.translation import ClusterTranslator, load_models
         from tfm.pipeline.decoding.workers import keep_freed_memory
+        from tfm.pipeline.model_io.ensemble import warn_of_repeated_members
 
         models = [each for name, each in self._plan.inputs.items() if name.split()[0] == "model"]
         folders = tuple(str(Path(each.path or "").absolute()) for each in models)
-        loaded = load_models(folders, tuple(each.fingerprint for each in models), self._device)
+        fingerprints = tuple(each.fingerprint for each in models)
+        warn_of_repeated_members([each.path or "" for each in models], fingerprints, self._reporter)
+        loaded = load_models(folders, fingerprints, self._device)
         loaded.check_reads_text("give a model that translates")
         if not TASK_SPECS[loaded.config.task].translates:
             raise DataError(f"was trained for {loaded.config.task}: give a model that translates", file=loaded.folder)

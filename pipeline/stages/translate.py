@@ -265,7 +265,8 @@ def translate_file(
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
     with publish(plan, command=command) as draft, ExitStack() as stack:
-        loaded = load_ensemble([model, *ensemble], device).for_languages(to, source_language)
+        loaded = load_ensemble([model, *ensemble], device, reporter=reporter)
+        loaded = loaded.for_languages(to, source_language)
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", None, "sentences") as bar:
             settings: dict[str, Any] = {

@@ -76,7 +76,7 @@ def translate_image_files(
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
     with publish(plan, command=command) as draft:
-        loaded = load_ensemble([model, *ensemble], device)
+        loaded = load_ensemble([model, *ensemble], device, reporter=reporter)
         images = decode_images(files, loaded.require_image_transform())
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", len(files), "images") as bar:

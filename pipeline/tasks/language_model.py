@@ -137,7 +137,8 @@ class RunningText(LanguageModel):
             length = len(self._token_stream(split))
             if length < self.block:
                 raise DataError(
-                    f"the {name} split has {format_count(length, 'token')}, fewer than model.block = {self.block}"
+                    f"the {name} split has {format_count(length, 'token')}, fewer than model.block = {self.block}: set "
+                    "model.block to fewer, or give more text"
                 )
             if split.corpus_epochs or any((part.weights[:] != 1).any() for part in split.iterate_parts()):
                 raise DataError(

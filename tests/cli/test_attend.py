@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import Stages, tfm, write_lines
+from tests.tiny_model import publish_model
 
 TAGGED = "1\teins\t_\tNUM" + "\t_" * 6 + "\n2\tzwei\t_\tNUM" + "\t_" * 6 + "\n\n"
 
@@ -78,6 +79,8 @@ def test_a_report_of_heads(corpora: Path, stages: Stages, tmp_path: Path, monkey
         (("eins", "--head", "3"), "--head 3"),
         (("eins", "--kind", "side"), "--kind side"),
         (("eins", "--set", "decoding.beem=1"), "beem"),
+        (("eins", "--target", "one", "--beam", "2"), "decoding.beam has no effect: --target is what"),
+        (("eins", "--target", "one", "--set", "decoding.max_length=9"), "decoding.max_length has no effect"),
     ],
     ids=lambda words: " ".join(words),
 )
@@ -87,6 +90,15 @@ def test_usage_errors(words: tuple[str, ...], said: str, stages: Stages, tmp_pat
     assert said in result.err
     assert result.out == ""
     assert not (tmp_path / "a.html").exists()
+
+
+@pytest.mark.parametrize("words", [("--beam", "2"), ("--set", "decoding.max_length=9")])
+def test_a_model_that_reads_one_text_searches_for_none(words: tuple[str, ...], tmp_path: Path) -> None:
+    model = publish_model(tmp_path / "lines", architecture="decoder_only", task="language_model")
+    for more in ((), ("--head-report", write_lines(tmp_path / "texts", ["a dog", "snow"]))):
+        result = tfm("attend", model, "a dog", *words, *more, "--out", tmp_path / "a.html")
+        assert result.code == 2, result.err
+        assert "has no effect: this model (language_model) reads one text, without a search" in result.err
 
 
 @pytest.mark.parametrize(

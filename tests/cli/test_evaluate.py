@@ -154,10 +154,14 @@ def test_noise_needs_a_source_and_is_a_share(stages: Stages, corpora: Path) -> N
     assert "give --source as well" in " ".join(alone.err.split())
 
 
-@pytest.mark.parametrize("flag", ["--beam", "--prefix", "--prefixes", "--forced", "--noise"])
-def test_what_would_have_no_effect_is_refused(corpora: Path, flag: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [(flag, "1") for flag in ("--beam", "--prefix", "--prefixes", "--forced", "--noise")]
+    + [("--set", "decoding.beam=1")],
+)
+def test_what_would_have_no_effect_is_refused(corpora: Path, words: tuple[str, str]) -> None:
     text = corpora / "test.en"
-    refused = tfm("evaluate", "--hypotheses", text, "--reference", text, flag, "1")
+    refused = tfm("evaluate", "--hypotheses", text, "--reference", text, *words)
     assert refused.code == 2
     assert "nothing is translated" in " ".join(refused.err.split())
     assert tfm("evaluate", "--hypotheses", text, "--reference", text, "--ensemble", "x").code == 2

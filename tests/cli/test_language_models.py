@@ -134,6 +134,7 @@ def test_several_texts_are_published_with_the_model_they_are_of() -> None:
         ((*OF_TEXT, "--stride", "0"), 2, "evaluation.stride = 0 must be at least 1"),
         ((*OF_TEXT, "--metric", "bleu"), 2, "evaluation.metrics has no effect on the scores of a language_model"),
         ((*OF_TEXT, "--beam", "3"), 2, "give --source as well"),
+        ((*OF_TEXT, "--set", "decoding.beam=3"), 2, "give --source as well"),
         ((*OF_TEXT, "--source", TEST), 65, "does not translate: remove --source"),
         (("evaluate", "--hypotheses", TEST, "--reference", TEST, "--stride", "3"), 2, "stride = 3 is for the texts of"),
         (("evaluate", "--recipe", ROOT / "recipes/demo.toml", "--stride", "3"), 2, "it is for language models"),

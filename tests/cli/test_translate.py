@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.user import TINY, Stages, tfm
+from tests.cli.user import TINY, Stages, tfm, write_lines
 from tests.damage import listing
+from tests.tiny_model import publish_model
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.folder_lock import lock_folder
 from tfm.pipeline.model_io.loaded_model import load_model
@@ -162,3 +163,16 @@ def test_a_model_without_languages_cannot_be_asked_for_one(stages: Stages) -> No
     asked = tfm("translate", stages.folder, "eins zwei", "--to", "deu", *SEARCH)
     assert asked.code == 65
     assert "was not trained with languages, so it cannot translate into deu: remove --to" in " ".join(asked.err.split())
+
+
+def test_a_line_without_a_mask_is_named(tmp_path: Path) -> None:
+    """Of a masked language model, which predicts what the masks of a text hide."""
+    model = publish_model(tmp_path / "masked", architecture="encoder_only", task="masked_language_model")
+    lines = ["a [MASK] runs", "", "snow"]
+    file = write_lines(tmp_path / "texts", lines)
+    from_file = tfm("translate", model, file, "--device", "cpu")
+    piped = tfm("translate", model, "--device", "cpu", stdin="".join(f"{line}\n" for line in lines))
+    for done, name in ((from_file, str(file)), (piped, "stdin")):
+        assert done.code == 65, done.err
+        assert f'{name}, line 2: the text "" has no [MASK]: write' in " ".join(done.err.split())
+        assert {row.split("\t")[0] for row in done.out.splitlines()} == {"1"}

@@ -1,9 +1,9 @@
 """Texts that a user asks a model to write: they are written as asked, or refused."""
 
-import unicodedata
 from collections.abc import Sequence
 
 from tfm.data.errors import DataError, escape_unprintable
+from tfm.data.lines import normalize
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -56,4 +56,4 @@ def check_same_letters(text: str, decoded_text: str, description: str) -> None:
 
 def _visible_letters(text: str) -> str:
     """The text without white space, in one spelling of each character."""
-    return unicodedata.normalize("NFC", "".join(text.split()))
+    return normalize("NFC", "".join(text.split()))

@@ -119,6 +119,16 @@ class TextGenerator:
             raise RecipeError("decoding.replace_unknown takes words of a source, and a text that goes on has none")
         if config.shortlist is not None:
             raise RecipeError("decoding.shortlist takes pieces of a source, and a text that goes on has none")
+        if config.max_ratio != DecodingConfig.model_fields["max_ratio"].default:
+            raise RecipeError(
+                "decoding.max_ratio counts pieces of a source, and a text that goes on has none: set "
+                "decoding.max_length"
+            )
+        if config.min_length and reader.continue_past_line_end:
+            raise RecipeError(
+                "decoding.min_length has no effect on text that continues past line ends: it has decoding.max_length "
+                "pieces. Remove it, or give --no-through-ends"
+            )
         self._reader, self._config, self._reporter = reader, config, reporter
         self._writer = reader.make_piece_generator(config)
         self.continue_past_line_end = reader.continue_past_line_end

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
-from unicodedata import normalize
 
 import regex
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.ter import TER
 from sacrebleu.utils import SACREBLEU_DIR
 
+from tfm.data.lines import normalize
 from tfm.data.scripts import SPACELESS_LETTERS, is_chinese_or_japanese
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError

@@ -1,9 +1,10 @@
 """The terms of a glossary that occur in a sentence, and so the terms that its translation must contain."""
 
-import unicodedata
 from collections.abc import Mapping
 
 import regex
+
+from tfm.data.lines import normalize
 
 MAX_GLOSSARY_TERMS = 1000
 MAX_TERM_CHARS = 200
@@ -76,12 +77,12 @@ class Glossary:
 
 
 def _normalize(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    return " ".join(normalize("NFC", text).split())
 
 
 def _fold(text: str) -> str:
     """A text by which those that differ in case alone are the same, character by character."""
-    text_without_case = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
+    text_without_case = normalize("NFD", normalize("NFD", text).casefold())
     return text_without_case.replace("i\N{COMBINING DOT ABOVE}", "i")  # Turkish capital I with a dot
 
 

@@ -1,5 +1,6 @@
 import gzip
 import io
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from tfm.data import lines
 from tfm.data.errors import DataError
-from tfm.data.lines import chunk_rows, count_lines, open_lines, stream_lines
+from tfm.data.lines import NormalForm, chunk_rows, count_lines, normalize, open_lines, stream_lines
 
 
 @pytest.fixture(params=["text.en", "text.en.gz"])
@@ -164,3 +165,14 @@ def test_files_of_other_programs_are_named(begin: bytes, problem: str, tmp_path:
     (tmp_path / "a").write_bytes(begin + b"\xff" * 10)
     with pytest.raises(DataError, match=problem):
         list(open_lines(tmp_path / "a"))
+
+
+MARKS = "\u0301\u0323\u0345\u0344\u0f73\u0f81\u3099\uff9e\u0308\u0c48\U0001f600.-"
+
+
+@given(st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]), st.text(st.sampled_from(f"{MARKS}aé한ﾊ \n"), max_size=40))
+def test_a_normal_form_is_that_of_unicodedata(form: NormalForm, text: str) -> None:
+    """Short runs of marks are left to `unicodedata`; those of copies are long."""
+    marks = "".join(each for each in text if each in MARKS)
+    for each in (text, f"a{marks * 16}", f"{text}{marks * 16}{text}"):
+        assert normalize(form, each) == unicodedata.normalize(form, each)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from tfm.data.lines import NormalForm, sort_long_mark_runs
 from tfm.pipeline.cleaning.rules.packages import missing_package_error
 from tfm.pipeline.cleaning.rules.texts.config import RepairConfig
 
-UNICODE_FORM_BY_NAME = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
+UNICODE_FORM_BY_NAME: dict[str, NormalForm | None] = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
 
 
 def make_repair(config: RepairConfig) -> Callable[[Sequence[str]], Sequence[str]]:
@@ -21,13 +22,20 @@ def make_repair(config: RepairConfig) -> Callable[[Sequence[str]], Sequence[str]
         import ftfy
     except ImportError:
         raise missing_package_error("repair", "ftfy") from None
+    form = UNICODE_FORM_BY_NAME[config.normal_form]
     settings = ftfy.TextFixerConfig(
         uncurl_quotes=config.quotes,
-        normalization=UNICODE_FORM_BY_NAME[config.normal_form],  # type: ignore[arg-type]
+        normalization=form,
         fix_character_width=config.normal_form == "nfkc",
         remove_terminal_escapes=False,
         remove_control_chars=False,  # the rule `controls` counts them
         fix_line_breaks=False,
         explain=False,
     )
-    return lambda texts: [ftfy.fix_text(each, settings) for each in texts]
+
+    def repair(texts: Sequence[str]) -> list[str]:
+        # ftfy's normal form takes time in the square of the marks of a character, unless they are in order
+        ordered = texts if form is None else [sort_long_mark_runs(form, each) for each in texts]
+        return [ftfy.fix_text(each, settings) for each in ordered]
+
+    return repair

@@ -74,6 +74,37 @@ def test_one_of_two_equal_texts_that_changed_is_noticed(artifact: Path) -> None:
     assert stale_reason(unclear) is not None, "either of the old names may stand for the new one"
 
 
+def test_renamed_references_are_the_same_input(artifact: Path) -> None:
+    """A test set has its references in a list of files, in their order."""
+
+    def plan(*references: str) -> Plan:
+        source_and_target = {"source": "texts/a.en", "target": "texts/a.de"}
+        return plan_for(artifact, test={**source_and_target, "references": [*references]})  # type: ignore[dict-item]
+
+    make(plan("texts/b.en", "texts/b.de"))
+    Path("texts/b.en").rename("second.txt")
+    assert stale_reason(plan("second.txt", "texts/b.de")) is None
+    Path("texts/b.de").rename("third.txt")
+    assert stale_reason(plan("second.txt", "third.txt")) is None
+    assert stale_reason(plan("third.txt", "second.txt")) is not None
+    Path("third.txt").write_text("other\n")
+    assert stale_reason(plan("second.txt", "third.txt")) is not None
+
+
+def test_columns_of_references_are_no_paths(artifact: Path) -> None:
+    """A table called `en` that is renamed to `de`, of which another column has the references."""
+    Path("en").write_text("en\tde\tfr\nb\ta\tc\n")
+
+    def plan(path: str, reference: str) -> Plan:
+        columns = {"format": "tsv", "path": path, "source": "fr", "target": "fr"}
+        return plan_for(artifact, test={**columns, "references": [reference]})  # type: ignore[dict-item]
+
+    make(plan("en", "en"))
+    Path("en").rename("de")
+    assert stale_reason(plan("de", "en")) is None
+    assert stale_reason(plan("de", "de")) is not None
+
+
 def test_columns_of_a_table_are_no_paths(artifact: Path) -> None:
     """A table called `en` that is renamed to `de`, of which another column is read."""
     Path("en").write_text("en\tde\nb\ta\n")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from os.path import commonprefix
 
 import pytest
 import tokenizers
@@ -308,17 +309,20 @@ def test_a_model_that_has_learned_something_else_is_refused():
         PromptEncoder(tiny_model(**masked))
 
 
+@pytest.mark.parametrize(("prompt", "merges"), [("a dog", False), ("a do", True)])
 @pytest.mark.parametrize("which", ["lines", "running"])
-def test_scores_of_continuations_are_sums_of_steps(which, request):
+def test_scores_of_continuations_are_sums_of_steps(which, prompt, merges, request):
+    """Steps behind what prompt and all choices have in common, so that the choices are told apart by nothing else."""
     loaded = request.getfixturevalue(which)
-    reader, choices = PromptEncoder(loaded), [" the sea", " and a cat", "s", " cold"]
-    found = score_continuations(loaded, "a dog", choices)
+    reader, choices = PromptEncoder(loaded), [" the sea", " and a cat", "g", " cold"]
+    found = score_continuations(loaded, prompt, choices)
     assert [each.log_prob for each in found] == sorted((each.log_prob for each in found), reverse=True)
     assert {each.text for each in found} == set(choices)
+    starts = [len(commonprefix((reader.encode(prompt), reader.encode(prompt + each)))) for each in choices]  # noqa: RUF071
+    assert (len({*starts}) > 1) == merges
+    start = min(starts)
     for each in found:
-        whole = reader.encode("a dog" + each.text)
-        start = next((i for i, (a, b) in enumerate(zip(whole, reader.encode("a dog"), strict=False)) if a != b),
-                     len(reader.encode("a dog")))  # fmt: skip
+        whole = reader.encode(prompt + each.text)
         tokens = torch.tensor([BOS_ID, *whole])
         with torch.inference_mode():
             layout = Layout.from_lengths(torch.tensor([len(whole)]))
@@ -327,10 +331,9 @@ def test_scores_of_continuations_are_sums_of_steps(which, request):
         assert each.log_prob == pytest.approx(steps.sum().item(), abs=1e-9)
         assert each.num_tokens == len(steps)
         assert each.log_prob_per_token == pytest.approx(steps.mean().item(), abs=1e-9)
-    assert (
-        score_continuations(loaded, "a dog", choices[:2] * 40)[0]
-        == score_continuations(loaded, "a dog", choices[:2])[0]
-    )
+    few, many = (score_continuations(loaded, prompt, choices[:2] * number)[0] for number in (1, 40))
+    assert (few.text, few.num_tokens) == (many.text, many.num_tokens)
+    assert few.log_prob == pytest.approx(many.log_prob, abs=1e-9)
 
 
 def test_of_long_running_text_the_beginning_is_left_out(running, lines):

@@ -1,12 +1,14 @@
 """Several models as one; the laws of the search with them are in tests/invariants/test_decoding.py."""
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.invariants.test_decoding import HashModel
+from tests.recording_reporter import Listening
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
@@ -95,6 +97,25 @@ def test_one_model_is_itself(folders):
     ):
         assert [each.text for each in some] == [each.text for each in others]
         assert [each.score for each in some] == pytest.approx([each.score for each in others], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("names", "effects"),
+    [
+        (("one", "gru"), []),
+        (("one", "one"), ["is in the ensemble more than once, so that it alone gives the probabilities"]),
+        (("one", "gru", "one"), ["is in the ensemble more than once, so that it has the weight of several models"]),
+        (("one", "copy", "gru"), ["/one/model, so that it has the weight of several models"]),
+        (("one", "one", "copy"), ["is in the ensemble more than once", "/one/model, so that it alone gives"]),
+    ],
+)
+def test_a_model_that_is_in_an_ensemble_twice_is_warned_of(folders, tmp_path, names, effects):
+    shutil.copytree(folders["one"], tmp_path / "copy")
+    paths = [tmp_path / "copy" if name == "copy" else folders[name] for name in names]
+    load_ensemble(paths, "cpu", reporter=(reporter := Listening()))
+    assert len(reporter.warnings) == len(effects)
+    for warning, effect in zip(reporter.warnings, effects, strict=True):
+        assert effect in warning
 
 
 @pytest.mark.parametrize(

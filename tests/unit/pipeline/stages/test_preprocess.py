@@ -379,6 +379,20 @@ def test_where_targets_are_tags_the_pieces_of_each_word_are_kept(corpora, tags_t
     ]
 
 
+@pytest.mark.parametrize(("num_labels", "num_warnings"), [(1, 1), (2, 0)])
+def test_training_data_of_one_label_is_warned_of(corpora, tmp_path, num_labels, num_warnings):
+    source, names = train([pair[0] for pair in TRAIN], TokenizerConfig(vocab_size=100)), LabelTrainer("label")
+    labels = ["pos", "not so good"][:num_labels]
+    for label in labels:
+        names.add(label)
+    with publish(Plan("tokenize", tmp_path / "labels", {}, {}, None), command=["test"]) as draft:
+        save_pair(source, names.learn(), draft.folder)
+    pairs, reporter = [(pair[0], label) for pair in TRAIN for label in labels], Loud()
+    run(corpora(train=pairs, valid=pairs, test=pairs), tmp_path / "labels", tmp_path / "dataset", reporter)
+    warnings = [each for each in reporter.warnings if each.startswith("the training data has only the label 'pos'")]
+    assert len(warnings) == num_warnings
+
+
 def test_a_sentence_with_too_few_tags_is_named(corpora, tags_tokenizer, tmp_path):
     data = corpora(train=TAGGED, valid=[*TAGGED, ("a b c", "X Y")], test=TAGGED)
     with pytest.raises(DataError, match=r"valid.*pair 3 has 3 words and 2 tags: each word needs one tag"):

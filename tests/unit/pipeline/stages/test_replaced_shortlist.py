@@ -72,9 +72,9 @@ def test_a_shortlist_that_is_replaced_before_it_is_read_is_said(
     assert open_artifact(tmp_path / "out").inputs["shortlist"].fingerprint == known
     load, config = getattr(module, name), config.model_copy(update={"max_length": 6})
 
-    def load_while_another_is_made(*given: Any) -> Any:
+    def load_while_another_is_made(*given: Any, **settings: Any) -> Any:
         publish_shortlist(tmp_path / "short", tiny_model(), linked=2)
-        return load(*given)
+        return load(*given, **settings)
 
     monkeypatch.setattr(module, name, load_while_another_is_made)
     with pytest.raises(DataError, match=SAID):

@@ -1,6 +1,7 @@
 """Pairs that a model made: what stands in the artifact, and that no number of processes, stop or chunk changes it."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,16 @@ def test_several_models_are_an_ensemble(make: Make, models: dict[str, Path]) -> 
     assert {"model", "model 2"} < {*open_artifact(made).inputs}
     alone = pq.read_table(make("alone") / "scores.parquet")["log_prob"].to_pylist()
     assert pq.read_table(made / "scores.parquet")["log_prob"].to_pylist() != alone
+
+
+def test_a_model_that_is_in_the_ensemble_twice_is_warned_of(
+    make: Make, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reporter = Listening()
+    monkeypatch.setattr(sys.modules[__name__], "NullReporter", lambda: reporter)
+    make("twice", models=[str(models["one"])])
+    (warning,) = (each for each in reporter.warnings if "is in the ensemble more than once" in each)
+    assert str(models["one"]) in warning
 
 
 def test_texts_of_test_files_are_not_translated(make: Make, tmp_path: Path) -> None:

@@ -137,6 +137,16 @@ def test_how_many_hypotheses_a_task_can_give() -> None:
     assert TASK_SPECS["translation"].n_best_problem(DecodingConfig(strategy="sample", n_best=9)) is None
 
 
+@pytest.mark.parametrize("setting", [{"temperature": 0.0}, {"top_k": 1}])
+def test_samples_that_are_all_the_same_are_one(setting: dict[str, Any]) -> None:
+    single, several = (DecodingConfig(strategy="sample", n_best=number, **setting) for number in (1, 2))
+    assert TASK_SPECS["translation"].n_best_problem(single) is None
+    assert "all samples are the same" in str(TASK_SPECS["translation"].n_best_problem(several))
+    candidates = DecodingConfig(strategy="mbr", **setting)
+    assert "all samples are the same" in str(TASK_SPECS["translation"].n_best_problem(candidates))
+    assert TASK_SPECS["classification"].n_best_problem(several) is None
+
+
 def test_what_is_scored_by_default_depends_on_the_task() -> None:
     asked = EvaluationConfig()
     assert task_evaluation_config("tagging", asked).metrics == ("accuracy", "macro_f1", "exact_match")

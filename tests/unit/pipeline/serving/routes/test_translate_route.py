@@ -3,12 +3,15 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from tests.serving import MODELS, Bench, make_bench, served_model
+from tests.serving import MODELS, TOKENIZER, Bench, make_bench, served_model
+from tfm.pipeline.decoding.shortlist import NO_PIECE, Shortlist
 from tfm.pipeline.serving.app import make_app
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
@@ -29,6 +32,24 @@ def test_a_text_is_translated_by_the_model_of_its_languages() -> None:
 @pytest.mark.parametrize("source", ["en", "eng", "en-GB", "en_US"])
 def test_a_language_may_be_named_by_any_of_its_codes(source: str) -> None:
     assert ask(make_bench(), {"q": "a", "source": source, "target": "deu"})[0] == 200
+
+
+@pytest.mark.parametrize(("has_links", "num_warnings"), [(False, 1), (True, 0)])
+def test_a_shortlist_without_links_of_what_is_asked_for_is_warned_of_once(has_links: bool, num_warnings: int) -> None:
+    """As `tfm translate` warns of one that was made of pairs in the other direction."""
+    size = TOKENIZER.vocab_size
+    linked_pieces = np.full((size, 1), 5 if has_links else NO_PIECE, np.int32)
+    shortlist = Shortlist(linked_pieces, np.arange(4, dtype=np.int32), size)
+    model = replace(served_model("de", pairs=(("en", "de"),)), shortlist=shortlist)
+    bench = make_bench(models=(model, served_model("fr", pairs=(("en", "fr"),))))
+    fields = {"q": ["a dog runs . two cats sleep !"] * 10, "source": "en"}
+    with TestClient(make_app(bench.backend)) as client:
+        for target in ("fr", "de", "de"):
+            assert client.post("/translate", json={**fields, "target": target}).status_code == 200
+    messages = [json.loads(line).get("message", "") for line in bench.log.getvalue().splitlines()]
+    warnings = [each for each in messages if "no link in the shortlist" in each]
+    assert len(warnings) == num_warnings
+    assert all(each.startswith("de: 100 % of the sources' pieces") for each in warnings)
 
 
 def test_a_list_has_a_list_of_translations() -> None:
