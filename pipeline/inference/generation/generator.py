@@ -176,9 +176,7 @@ class TextGenerator:
         self._max_new_pieces(ids)
         return ids
 
-    def _search_after(
-        self, prompts: Sequence[list[int]], forced: Sequence[str] = ()
-    ) -> list[list[GeneratedText]]:
+    def _search_after(self, prompts: Sequence[list[int]], forced: Sequence[str] = ()) -> list[list[GeneratedText]]:
         """The texts that a beam finds after each of some prompts."""
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
