@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from tfm.data.formats.conll.schemes import TAG_LETTERS
 from tfm.data.formats.conll.word_table import (
     LABEL_COLUMN_NAMES,
     WORD_COLUMN_NAMES,
@@ -24,7 +25,7 @@ MIN_WIDTH_2009, PREDICATE_MARK_2009, MIN_WIDTH_2012 = 14, 12, 12
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
 TAGGED_WORD_PATTERNS = tuple(re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_"))
 """Words with their labels behind a mark: Anna|NNP|B-PER."""
-TAG_PATTERN = re.compile(r"[BIESLUM]-(\S+)|O")
+TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-(\S+)|O")
 
 
 @dataclass(frozen=True)
