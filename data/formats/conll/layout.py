@@ -34,7 +34,7 @@ class ColumnLayout:
 
     Args:
         is_tabbed: whether tabs separate the columns, else spaces.
-        width: the number of columns.
+        width: the number of columns; 0 of a file without a word.
         is_headed: whether the first line that is no comment names them.
         has_arguments: whether it is CoNLL-2012's (OntoNotes) or CoNLL-2009's: a sentence has a column for each of its
             predicates behind others.
@@ -95,7 +95,7 @@ def detect_layout(path: Path) -> ColumnLayout:
         return ColumnLayout(table.delimiter == "\t", table.width, is_headed=True, table=table)
     first = next((line for line in open_lines(path) if line.strip() and not _is_marked(line)), None)
     if first is None:
-        return ColumnLayout(False, 1)
+        return ColumnLayout(False, 0)
     is_tabbed = "\t" in first
     cells = ColumnLayout(is_tabbed, 0).split(first.rstrip("\t"))
     width = len(cells)

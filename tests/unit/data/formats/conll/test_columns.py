@@ -145,6 +145,12 @@ def test_tags_in_another_spelling_are_named_with_what_writes_them(spelling: str,
     assert said(file, text + "\nof IN\n") == []
 
 
+@pytest.mark.parametrize("text", ["", "\n \n\n", "# a comment\n\n"])
+def test_a_file_without_a_word_is_named_as_that(text: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no word: it is empty"):
+        said(tmp_path / "a", text)
+
+
 @pytest.mark.parametrize("stray", ["0", "o", "I_PER", "O-PER"])
 def test_few_labels_that_are_no_tags_among_tags_are_told(stray: str, tmp_path: Path) -> None:
     """A label that is mistyped; labels of another kind are none of tags, and nothing is said."""
