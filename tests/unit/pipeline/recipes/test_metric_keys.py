@@ -32,6 +32,14 @@ def test_a_key_of_a_metric_is_used_where_the_metric_is_computed(setting: str, tm
             load_recipe(file, [*sets, *more])
 
 
+@pytest.mark.parametrize("setting", ["words=line", "wordnet=/", "rouge_stemmer=true"])
+def test_training_by_flags_reads_the_keys_of_its_metric(setting: str, tmp_path: Path) -> None:
+    words = ("train", "--data", tmp_path / "none", "--out", tmp_path / "out", "--set", f"evaluation.{setting}")
+    for place in ("training.early_stopping.metric={}", 'training.validation.metrics=["{}"]'):
+        done = tfm(*words, "--set", place.format(METRICS_BY_KEY[setting]))
+        assert (done.code, "none" in done.err) == (65, True), done.err  # nothing but the dataset is missing
+
+
 def test_without_a_recipe_the_metrics_of_the_command_decide(tmp_path: Path) -> None:
     write_lines(tmp_path / "a", ["x y"])
     words = ("evaluate", "--hypotheses", tmp_path / "a", "--reference", tmp_path / "a", "--set")
