@@ -143,6 +143,7 @@ def config_section(
     flags: Mapping[str, object | None],
     *,
     other_sections: Sequence[str] = (),
+    known_sections: "Sequence[BaseModel]" = (),
 ) -> "Section":
     """Return one part of a recipe from flags and `--set` texts, without a recipe.
 
@@ -151,6 +152,7 @@ def config_section(
         sets: `--set` texts.
         flags: values by dotted key, None if not given.
         other_sections: other parts that the command takes.
+        known_sections: those of the other parts on which it depends whether a key has an effect.
     """
     if not sets and all(value is None for value in flags.values()) and not has_required_keys(section):
         return section()  # by far faster: all that a recipe may have, and its checks, are not imported
@@ -167,6 +169,7 @@ def config_section(
         {key.partition(".")[2]: value for key, value in flags.items()},
         sets or (),
         other_sections=other_sections,
+        known_sections=known_sections,
     )
 
 

@@ -89,6 +89,16 @@ def format_share(count: int, total: int, singular: str, has: str, have: str) -> 
     return f"{count:,} of {format_count(total, singular)} {has if count == 1 else have}"
 
 
+def unexpected_value_reason(error: Exception) -> str:
+    """Return what in a file of others led to an error, on one line: a missing key, half a character, or its message."""
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    if isinstance(error, UnicodeEncodeError):
+        text = error.object[max(0, error.start - 20) : error.end].rpartition('"')[2]
+        return f"it has half a character, which no UTF-8 spells, at the end of '{escape_unprintable(text)}'"
+    return " ".join(str(error).split())
+
+
 def validation_problem(error: "ValidationError") -> str:
     """The first problem of a pydantic model: its place, with dots, and the message."""
     first = error.errors(include_url=False, include_input=False)[0]

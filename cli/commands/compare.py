@@ -164,7 +164,12 @@ def _compare_outputs(
     """Compare outputs: score them, test them, enter the look, and show the result."""
     from tfm.cli.console import make_reporter
     from tfm.pipeline.comparison.metric_tests import run_significance_tests
-    from tfm.pipeline.comparison.outputs import compare_outputs, parse_outputs, record_test_set_usage
+    from tfm.pipeline.comparison.outputs import (
+        check_metrics_of_texts,
+        compare_outputs,
+        parse_outputs,
+        record_test_set_usage,
+    )
     from tfm.pipeline.comparison.tables.columns import all_metrics, match_metric_names
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.scoring.evaluation.full_evaluation import check_metrics
@@ -173,6 +178,8 @@ def _compare_outputs(
         EvaluationConfig, sets, {"evaluation.metrics": [*metrics] if references and metrics else None}
     )
     check_metrics(evaluation)
+    if references:
+        check_metrics_of_texts(metrics)
     reporter, outputs = make_reporter(), parse_outputs([*map(str, output_arguments)])
     scored_outputs = compare_outputs(
         outputs,

@@ -91,7 +91,7 @@ def train(
             dataset,
             folder,
             seed=seed_or_default(seed),
-            evaluation=config_section(EvaluationConfig, sets, {}, other_sections=parts),
+            evaluation=config_section(EvaluationConfig, sets, {}, other_sections=parts, known_sections=[config]),
             command=command_line(),
         )
     if cluster is None or ranks is None:

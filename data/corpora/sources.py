@@ -19,7 +19,7 @@ from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpora.tables.structures import audio_remark
-from tfm.data.corpora.text_remarks import table_remark
+from tfm.data.corpora.text_remarks import VERSE_RANGE, table_remark, verse_range_remark
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.formats import huggingface
@@ -174,12 +174,23 @@ def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
         if (remark := table_remark(check_lines(open_lines(file), file, problems))) is not None:
             add_remark(file, remark)
     if corpus.source is None:
-        yield from (("", line) for file in corpus_files(corpus, online=online) for line in open_lines(file))
+        for file in corpus_files(corpus, online=online):
+            yield from (("", line) for line in _with_verse_remark(file))
         return
     try:
-        yield from zip(*map(open_lines, corpus_files(corpus, online=online)), strict=True)
+        yield from zip(*map(_with_verse_remark, corpus_files(corpus, online=online)), strict=True)
     except ValueError:
         raise line_count_error({file: count_lines(file) for file in corpus_files(corpus, online=online)}) from None
+
+
+def _with_verse_remark(file: Path) -> Iterator[str]:
+    """The lines of a file, with a remark behind the last if some of them stand for verses of the line before."""
+    count = 0
+    for line in open_lines(file):
+        count += line == VERSE_RANGE
+        yield line
+    if count:
+        add_remark(file, verse_range_remark(count))
 
 
 def _read_files(

@@ -21,6 +21,8 @@ PYTHON_OBJECT = re.compile(r"\{u?'[^']*': .*\}")
 DOCUMENT_BEGIN, DOCUMENT_REST = re.compile(r"[\[{](.*[\[{,])?"), re.compile(r"""[\[{"']""")
 ARRAY_LINE = re.compile(r"""\[\s*[\[{"].*[\]}"]\s*\]|\{.*\[\s*\{.*\}\s*\]\s*\}""")
 AS_TEXTS = "and are read as texts"
+VERSE_RANGE = "<range>"
+"""The line of a verse that stands in the line before, as eBible's corpus has it."""
 
 
 def table_remark(lines: Sequence[str]) -> str | None:
@@ -33,6 +35,13 @@ def table_remark(lines: Sequence[str]) -> str | None:
     if remark is not None or len(filled) < MIN_LINES_JUDGED or max(map(len, filled)) > MAX_LINE_CHARACTERS:
         return remark
     return next(filter(None, (find_remark(filled) for find_remark in REMARKS_OF_ROWS)), None)
+
+
+def verse_range_remark(count: int) -> str:
+    """A remark on lines that are no texts, but say that a verse stands in the line before; count: their number."""
+    lines = "line is" if count == 1 else "lines are"
+    remedy = f"paste SOURCE TARGET | grep -vF '{VERSE_RANGE}' leaves these pairs out"
+    return f"{count:,} {lines} {VERSE_RANGE}, a verse that stands in the line before (eBible), {AS_TEXTS}: {remedy}"
 
 
 def _json_remark(lines: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, unexpected_value_reason
 from tfm.data.foreign_tokenizers.detection import find_tokenizer_source
 from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource
 from tfm.tokenizer import code_points
@@ -52,7 +52,7 @@ def load_foreign_tokenizer(config: TokenizerConfig) -> ForeignTokenizer:
     try:
         return _renumber_vocabulary(source, config)
     except LOADING_ERRORS as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+        reason = unexpected_value_reason(error)
         raise DataError(f"is not a tokenizer that tfm can use: {reason:.400}", file=source.file) from error
 
 

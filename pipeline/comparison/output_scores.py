@@ -16,12 +16,11 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_given_files, read_texts_of_scores
-from tfm.pipeline.scoring.breakdown import has_label_metrics
+from tfm.pipeline.scoring.evaluation.assess import summary_statistics_and_scores
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_warnings
+from tfm.pipeline.scoring.evaluation.text_warnings import hypothesis_warnings, reference_warnings
 from tfm.pipeline.scoring.ledger import texts_fingerprint
-from tfm.pipeline.scoring.metrics.entities.scores import entity_tags_warning
 from tfm.pipeline.scoring.metrics.external.scores import external_scores
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import coverage_reasons, too_long_reasons
 from tfm.pipeline.scoring.metrics.registry import SACREBLEU_METRICS, count_segments, score_texts
@@ -61,16 +60,16 @@ def score_files(
         for name, file in text_files.items()
     )
     hypotheses = {each.name: lines[f"output {each.name}"] for each in outputs}
-    if not has_label_metrics(evaluation) and (tags_warning := entity_tags_warning(columns[0])) is not None:
-        reporter.warn(f"{references[0]}: {tags_warning}")
-    for name, given_texts in hypotheses.items():
-        for warning in hypothesis_warnings(given_texts, columns[0]):
-            reporter.warn(f"{name}: {warning}")
+    for warning in reference_warnings(columns, evaluation):
+        reporter.warn(f"{references[0]}: {warning}")
     coverage = coverage_reasons(columns, evaluation)
     skip_reasons = {
         name: {**coverage, **too_long_reasons(given_texts, columns, evaluation)}
         for name, given_texts in hypotheses.items()
     }
+    for name, given_texts in hypotheses.items():
+        for warning in hypothesis_warnings(given_texts, columns, evaluation, skip_reasons[name]):
+            reporter.warn(f"{name}: {warning}")
     metrics = [
         metric
         for metric in SACREBLEU_METRICS
@@ -109,13 +108,14 @@ def _score_output(
     """An output's scores; `texts` is what signatures say of the files, `reasons` those of metrics not to compute."""
     columns = segments.references
     skip_reasons: dict[str, str] = {metric: reasons[metric] for metric in evaluation.metrics if metric in reasons}
-    notes = [f"{metric} is not computed: {reason}" for metric, reason in skip_reasons.items()]
     scores = score_texts(segments.hypotheses, columns, evaluation, skip_reasons=skip_reasons)
+    _, summary_scores, summary_reasons = summary_statistics_and_scores(segments, evaluation)
+    notes = [f"{metric} is not computed: {reason}" for metric, reason in {**skip_reasons, **summary_reasons}.items()]
     external = external_scores(evaluation.external, name, segments.sources, segments.hypotheses, columns, reporter)
     notes += [f"{metric} {reason}" for metric, reason in external.missing.items()]
     figures = {
         f"test.{metric}": replace(score, signature=f"{score.signature}|{texts}")
-        for metric, score in {**scores, **external.scores}.items()
+        for metric, score in {**scores, **summary_scores, **external.scores}.items()
     }
     segment_values = [
         SegmentValues(None, None, None, {metric: float(numbers[row]) for metric, numbers in external.numbers.items()})

@@ -59,6 +59,13 @@ def parse_outputs(words: Sequence[str]) -> list[SystemOutput]:
     return outputs
 
 
+def check_metrics_of_texts(metrics: Sequence[str]) -> None:
+    """Raise RecipeError if texts alone, which are scored anew, do not give one of the metrics that are asked for."""
+    if "perplexity" in metrics:
+        problem = "--metric perplexity: it is of a model, and texts that are scored by --reference have none"
+        raise RecipeError(f"{problem}: give folders of `tfm evaluate --model DIR --out FOLDER` alone, or runs")
+
+
 def are_outputs(paths: Sequence[Path]) -> bool:
     """Whether some paths are outputs and no runs: one is NAME=PATH, or a folder of `tfm evaluate --out`."""
     return any(_has_system_name(path) or _is_evaluation_folder(path) for path in paths)

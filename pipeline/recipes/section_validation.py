@@ -101,6 +101,7 @@ def section_from_flags(
     overrides: Sequence[str] = (),
     *,
     other_sections: Sequence[str] = (),
+    known_sections: Sequence[BaseModel] = (),
 ) -> Section:
     """Return one part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
 
@@ -111,6 +112,7 @@ def section_from_flags(
         values: by dotted key inside the part, None if not given.
         overrides: `--set` texts, as in load_recipe.
         other_sections: other parts that the command takes; overrides of them are passed over.
+        known_sections: those of the other parts on which it depends whether a key has an effect.
 
     Raises:
         RecipeError: as load_recipe, and for a part that the command does not take.
@@ -125,7 +127,8 @@ def section_from_flags(
     schema: type[BaseModel] = create_model("Part", **{part: (section, ...)})  # type: ignore[call-overload]
     part_settings = [each for each in settings if each.key[0] == part]
     config = validate_section(schema, section, {}, part_settings, "", origins, part)
-    check_unused_keys(SimpleNamespace(**{part: config}), origins, _rules_of_section(part))
+    sections = {section_name(type(each)): each for each in known_sections}
+    check_unused_keys(SimpleNamespace(**sections, **{part: config}), origins, _rules_of_section(part))
     return config
 
 

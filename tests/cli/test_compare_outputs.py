@@ -188,3 +188,42 @@ def test_a_metric_that_cannot_be_computed_is_refused_with_the_reason(
     done = tfm("compare", "--reference", "ref", "A=ref", "--metric", "bleu")
     assert done.code == 2
     assert "--metric bleu: bleu is not computed: no reference has 4 tokens" in done.err
+
+
+def test_figures_of_summaries_are_those_of_evaluate(files: dict[str, list[str]]) -> None:
+    metrics = [word for name in ("novelty", "length", "compression") for word in ("--metric", name)]
+    given = ("--source", "src", "--reference", "ref", *metrics)
+    found = figures(*given, "one", "two")
+    said = json.loads(tfm("evaluate", "--hypotheses", "two", *given, "--json").out)["metrics"]
+    assert {*said} == {"novelty", "length", "compression"}
+    for name, entry in said.items():
+        assert found["two"][f"test.{name}"]["value"] == entry["score"]
+    for metric, reason in (
+        ("novelty", "give --source FILE"),
+        ("perplexity", "`tfm evaluate --model DIR --out FOLDER`"),
+    ):
+        done = tfm("compare", "one", "two", "--reference", "ref", "--metric", metric)
+        assert done.code == 2
+        assert f"--metric {metric}: " in done.err
+        assert reason in done.err
+
+
+def test_warnings_about_texts_are_those_of_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blank references, tokenised hypotheses, a single label, and labels that are no tags."""
+    monkeypatch.chdir(tmp_path)
+    write_lines(Path("ref"), ["", *["the dog runs home."] * 119])
+    write_lines(Path("tok"), ["the dog runs home ."] * 120)
+    write_lines(Path("tags"), ["B-PER O"] * 9)
+    write_lines(Path("odd"), ["B-PER X1"] * 9)
+    for reference, output, metric in (("ref", "tok", "bleu"), ("tags", "odd", "entity_f1"), ("ref", "tok", "accuracy")):
+        given = ("--reference", reference, "--metric", metric)
+        warnings = [
+            {
+                line.partition(": ")[2].partition(": ")[2]
+                for line in done.err.splitlines()
+                if line.startswith("warning: ")
+            }
+            for done in (tfm("evaluate", "--hypotheses", output, *given), tfm("compare", f"A={output}", *given))
+        ]
+        assert warnings[0]
+        assert warnings[0] <= warnings[1], (reference, warnings)

@@ -11,10 +11,11 @@ from tfm.data.corpora.markup.patterns import REASONS_BY_PATTERN, TEST_SET_PATTER
 from tfm.data.corpora.markup.resources import resource_problem
 from tfm.data.corpora.markup.speech import times_problem, utterance_ids_problem
 from tfm.data.errors import DataError
+from tfm.data.formats.conll.schemes import TAG_LETTERS
 
 MAX_LINES_READ, MAX_COMMENT_LINES = 20, 400
 COMMENT_MARK = "#"
-ENTITY_TAG_PATTERN = re.compile(r"[BIESLUM]-\S+|O")
+ENTITY_TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-\S+|O")
 ELEMENTS_PATTERN = re.compile(r"\s*<[A-Za-z][\w:.-]*(\s[^<>]*)?/?>")
 TAGS_PATTERN = re.compile(rf"({ELEMENTS_PATTERN.pattern})+\s*")
 """A line of XML whose declaration is missing: nothing but tags, before others that begin with one."""

@@ -21,11 +21,12 @@ from tfm.data.formats.conll.layout import (
     DOCUMENT_START,
     detect_layout,
 )
+from tfm.data.formats.conll.schemes import TAG_LETTERS
 from tfm.data.formats.conllu import NUM_COLUMNS
 from tfm.data.formats.fasttext import LABEL_PREFIX, is_pronunciation
 from tfm.data.lines import open_lines, open_maybe_compressed
 
-TAG_PATTERN = re.compile(r"(?:[BIESLUM]-\S+|O)")
+TAG_PATTERN = re.compile(rf"(?:[{TAG_LETTERS}]-\S+|O)")
 CLASS_PATTERN = re.compile(r"([0-9]|[A-Z]{2,}:[A-Za-z]+) [^\t]*\Z")
 MARKS = (COMMENT_MARK, DOCUMENT_START)
 MAX_LINES_SAMPLED, MAX_COLUMNS_BY_SPACES = 50, 3

@@ -24,6 +24,7 @@ from tfm.data.corpora.paths.content_formats import (
     has_word_per_line,
     is_conll_x,
 )
+from tfm.data.corpora.tables.choices import choices_problem
 from tfm.data.corpora.tables.layouts import has_usual_names
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
 from tfm.data.corpora.tables.structures import has_columns, value_problem, whole_document_problem
@@ -170,7 +171,9 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     if format_ in ("jsonl", "parquet"):
         records = _json_rows(path) if format_ == "jsonl" else _parquet_rows(path)
         _check_rows(path, records)
-        return _detect_value_columns([_translation_or_row(record) for record in records])
+        value_rows = [_translation_or_row(record) for record in records]
+        _check_choices(path, value_rows)
+        return _detect_value_columns(value_rows)
     if format_ == "tmx":
         return DetectedColumns(languages_of_first_unit(path))
     if format_ not in ("csv", "tsv"):
@@ -194,6 +197,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         return DetectedColumns(
             range(len(first)), column_indices=column_indices, has_languages=are_tatoeba_rows(rows, column_indices)
         )
+    _check_choices(path, [dict(zip(first, row, strict=False)) for row in other_rows])
     named_indices = column_indices_by_name(first)
     is_headed = (
         named_indices is not None or has_usual_names(first) or not other_rows or differs_from_rows(first, other_rows)
@@ -272,6 +276,12 @@ def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
         for name, value in (*row.items(), ("", [row])):
             if (problem := value_problem(name, value)) is not None:
                 raise ExportableFileError(f"{name!r:.60} {problem}" if name in row else problem, file=path)
+
+
+def _check_choices(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Raise ExportableFileError if rows are questions with choices."""
+    if (problem := choices_problem(rows)) is not None:
+        raise ExportableFileError(problem, file=path)
 
 
 def _value_text(value: object) -> str:

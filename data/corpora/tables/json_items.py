@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,14 @@ def _find_array_start(path: Path, columns: Sequence[str]) -> tuple[int, bool] | 
 
 def _line_items(path: Path) -> Iterator[tuple[int, object]]:
     """The object of each line, with its number; blank lines have none."""
-    for number, line in enumerate(open_lines(path), 1):
+    lines = open_lines(path)
+    try:
+        first = [*islice(lines, 1)]
+    except DataError:  # a document in one line that is too long
+        if (problem := whole_document_problem(path)) is None:
+            raise
+        raise ExportableFileError(problem, file=path) from None
+    for number, line in enumerate(chain(first, lines), 1):
         if line.strip():
             try:
                 row = _DECODER.decode(line)

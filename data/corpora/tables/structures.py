@@ -5,6 +5,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from io import BufferedIOBase
 from pathlib import Path
 
 from tfm.data.errors import format_names
@@ -13,6 +14,7 @@ from tfm.data.lines import open_maybe_compressed
 
 DECODER = json.JSONDecoder()
 MAX_DOCUMENT_BYTES = 1 << 24
+CAPTION_KEY = b'"caption"'
 MIN_MESSAGES = 3
 AUDIO_NAME_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a)", re.IGNORECASE)
 COCO_PATTERN = re.compile(rb'\s*\{\s*"(?:info|images|annotations|licenses|type)"\s*:\s*[\[{"]')
@@ -125,13 +127,26 @@ def whole_document_problem(path: Path) -> str | None:
     """
     with open_maybe_compressed(path) as stream:
         head = stream.read(MAX_DOCUMENT_BYTES)
-    if COCO_PATTERN.match(head) is not None and b'"caption"' in head:
+        has_captions = COCO_PATTERN.match(head) is not None and _has_captions(head, stream)
+    if has_captions:
         rows = "{file_name: $files[.image_id | tostring], text: .caption}"
         rows = f"(.images | INDEX(.id) | map_values(.file_name)) as $files | .annotations[] | {rows}"
         return f"holds captions of pictures, as COCO: write metadata.jsonl beside these, as by jq -c '{rows}' FILE"
     if len(head) == MAX_DOCUMENT_BYTES:
         return None
     return _document_problem(head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"))
+
+
+def _has_captions(head: bytes, stream: BufferedIOBase) -> bool:
+    """Whether the key of captions stands in a file, behind its pictures; stream: what follows the head of it."""
+    block = head
+    while block:
+        if CAPTION_KEY in block:
+            return True
+        overlap = block[-len(CAPTION_KEY) :]
+        block = stream.read(MAX_DOCUMENT_BYTES)
+        block = overlap + block if block else b""
+    return False
 
 
 def _document_problem(text: str) -> str | None:

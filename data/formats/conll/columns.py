@@ -46,6 +46,8 @@ def read_conll(
             without label. Or the first column has no words, but their numbers.
     """
     layout = detect_layout(path)
+    if not layout.width:
+        raise DataError("has no word: it is empty, or its lines are blank or comments", file=path)
     places = [_column_index(path, column, layout) for column in columns]
     _check_word_column(path, columns, layout)
     check, counts = TagSchemeChecker(), SentenceCounts()

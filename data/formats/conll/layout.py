@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from tfm.data.formats.conll.schemes import TAG_LETTERS
 from tfm.data.formats.conll.word_table import (
     LABEL_COLUMN_NAMES,
     WORD_COLUMN_NAMES,
@@ -24,7 +25,7 @@ MIN_WIDTH_2009, PREDICATE_MARK_2009, MIN_WIDTH_2012 = 14, 12, 12
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
 TAGGED_WORD_PATTERNS = tuple(re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_"))
 """Words with their labels behind a mark: Anna|NNP|B-PER."""
-TAG_PATTERN = re.compile(r"[BIESLUM]-(\S+)|O")
+TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-(\S+)|O")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class ColumnLayout:
 
     Args:
         is_tabbed: whether tabs separate the columns, else spaces.
-        width: the number of columns.
+        width: the number of columns; 0 of a file without a word.
         is_headed: whether the first line that is no comment names them.
         has_arguments: whether it is CoNLL-2012's (OntoNotes) or CoNLL-2009's: a sentence has a column for each of its
             predicates behind others.
@@ -94,7 +95,7 @@ def detect_layout(path: Path) -> ColumnLayout:
         return ColumnLayout(table.delimiter == "\t", table.width, is_headed=True, table=table)
     first = next((line for line in open_lines(path) if line.strip() and not _is_marked(line)), None)
     if first is None:
-        return ColumnLayout(False, 1)
+        return ColumnLayout(False, 0)
     is_tabbed = "\t" in first
     cells = ColumnLayout(is_tabbed, 0).split(first.rstrip("\t"))
     width = len(cells)

@@ -1,24 +1,32 @@
 """Tags of spans, one a word (B-PER, I-PER, O; of a single type B, I, O): which scheme they follow, and where not.
 
-Schemes: IOB1 (Ramshaw and Marcus 1995; B only between two spans of one type), IOB2 or BIO (B begins each span), IOBES
-and, with other letters, BILOU and BMES (E ends a span, S is one of a single word).
+Schemes: IOB1 (Ramshaw and Marcus 1995; B only between two spans of one type), IOB2 or BIO (B begins each span), IOE1
+and IOE2 (the same with E, which ends a span), IOBES and, with other letters, BILOU, BMES and BMEWO (E ends a span, S is
+one of a single word).
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-TAG_PATTERN = re.compile(r"(?:([BIESLUM])(?:-(.+))?|O)")
+from tfm.data.errors import format_count
+
+TAG_LETTERS = "BIESLUMW"
+TAG_PATTERN = re.compile(rf"(?:([{TAG_LETTERS}])(?:-(.+))?|O)")
+SCHEMES_WITHOUT_SINGLES = ("IOB2", "IOB1", "IOE2", "IOE1")
+MAX_STRAY_SHARE = 0.05
+"""The share of labels that are no tags among tags, up to which they are taken for errors."""
 LETTERS_BY_SCHEME: Mapping[str, Mapping[str, str]] = {
     "IOBES": {},
     "BILOU": {"L": "E", "U": "S"},
     "BMES": {"M": "I"},
+    "BMEWO": {"M": "I", "W": "S"},
 }
 """By scheme that has an end of spans: its letters as those of IOBES."""
 OTHER_SPELLINGS: Mapping[str, tuple[re.Pattern[str], str]] = {
-    "PER-B": (re.compile(r"\S+-[BIESLUM]|O"), r"s/([^ \t]+)-([BIESLUM])$/\2-\1/"),
-    "B_PER": (re.compile(r"[BIESLUM]_\S+|O"), r"s/([ \t][BIESLUM])_([^ \t]+)$/\1-\2/"),
-    "b-per": (re.compile(r"[bieslum]-\S+|o"), r"s/[ \t]([bieslum]-[^ \t]+|o)$/\U&/"),
+    "PER-B": (re.compile(r"\S+-[BIESLUMW]|O"), r"s/([^ \t]+)-([BIESLUMW])$/\2-\1/"),
+    "B_PER": (re.compile(r"[BIESLUMW]_\S+|O"), r"s/([ \t][BIESLUMW])_([^ \t]+)$/\1-\2/"),
+    "b-per": (re.compile(r"[bieslumw]-\S+|o"), r"s/[ \t]([bieslumw]-[^ \t]+|o)$/\U&/"),
 }
 """By an example: how all labels are spelled, and what makes tags of them."""
 SENTENCE_END = "the end of the sentence"
@@ -39,17 +47,26 @@ class TagSchemeChecker:
     is_tagged: bool = True
     has_types: bool = False
     letters: set[str] = field(default_factory=set)
+    num_labels: int = 0
+    num_strays: int = 0
+    first_stray: tuple[int, str] | None = None
     spellings: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(OTHER_SPELLINGS, False))
     breaks: dict[str, SchemeViolations] = field(
-        default_factory=lambda: {name: SchemeViolations() for name in ("IOB2", "IOB1", *LETTERS_BY_SCHEME)}
+        default_factory=lambda: {
+            name: SchemeViolations() for name in ("IOB2", "IOB1", "IOE2", "IOE1", *LETTERS_BY_SCHEME)
+        }
     )
 
     def add(self, tags: Sequence[str], lines: Sequence[int]) -> None:
         """Count a sentence. lines: the line of each tag."""
         parsed = [TAG_PATTERN.fullmatch(tag) for tag in tags]
+        self.num_labels += len(tags)
         if not self.is_tagged or None in parsed:
             self.is_tagged = False
+            self.has_types |= any(match is not None and match[2] for match in parsed)
             self._add_spellings(tags)
+            labels = zip(lines, tags, parsed, strict=True)
+            self._add_strays([(line, tag) for line, tag, match in labels if match is None])
             return
         spans = [("O", "") if match is None or match[1] is None else (match[1], match[2] or "") for match in parsed]
         self.has_types |= any(kind for _, kind in spans)
@@ -74,24 +91,45 @@ class TagSchemeChecker:
             elif any(label not in "Oo" for label in labels):
                 self.spellings[name] = True
 
+    def _add_strays(self, strays: Sequence[tuple[int, str]]) -> None:
+        """Count labels that are no tags, each with its line."""
+        self.num_strays += len(strays)
+        if strays and self.first_stray is None:
+            self.first_stray = strays[0]
+
     @property
     def scheme(self) -> str | None:
-        """The scheme of the tags that were read: by their letters, and of IOB1 and IOB2 the one they break less."""
+        """The scheme of the tags that were read: by their letters, of two with the same letters the one broken less."""
         if not self.is_tagged or self.letters <= {"O"} or not (self.has_types or "B" in self.letters):
             return None  # single letters without B are labels of another kind
         if self.letters & {"L", "U"}:
             return "BILOU"
+        if "W" in self.letters:
+            return "BMEWO"
         if "M" in self.letters:
             return "BMES"
+        if self.letters <= {"O", "I", "E"} and "E" in self.letters:
+            return self._less_broken("IOE2", "IOE1")
         if self.letters & {"E", "S"}:
             return "IOBES"
-        return "IOB1" if self.breaks["IOB1"].count < self.breaks["IOB2"].count else "IOB2"
+        return self._less_broken("IOB2", "IOB1")
+
+    def _less_broken(self, usual: str, other: str) -> str:
+        return other if self.breaks[other].count < self.breaks[usual].count else usual
 
     def warning(self) -> str | None:
         """The scheme and its breaks in a line, or how else tags are spelled; None if there is no scheme."""
         if other := next((name for name, is_one in self.spellings.items() if is_one and not self.is_tagged), None):
             remedy = f"B-PER is written by sed -E '{OTHER_SPELLINGS[other][1]}' FILE"
             return f"its labels seem to be tags ({other}), whose spans entity_f1 does not find: {remedy}"
+        if self.has_types and self.first_stray and self.num_strays <= MAX_STRAY_SHARE * self.num_labels:
+            line, label = self.first_stray
+            number = format_count(self.num_strays, "label")
+            verb = "is" if self.num_strays == 1 else "are"
+            return (
+                f'{number} of {self.num_labels:,} {verb} no tag, the first in line {line} ("{label:.40}"); all others '
+                "are tags of entities, and entity_f1 scores no references with such a label: correct it"
+            )
         if (scheme := self.scheme) is None:
             return None
         breaks = self.breaks[scheme]
@@ -108,6 +146,10 @@ def _may_follow(scheme: str, previous: tuple[str, str], tag: tuple[str, str]) ->
         return tag[0] != "I" or (previous[0] in "BI" and previous[1] == tag[1])
     if scheme == "IOB1":
         return tag[0] != "B" or (previous[0] in "BI" and previous[1] == tag[1])
+    if scheme == "IOE2":
+        return previous[0] != "I" or (tag[0] in "IE" and previous[1] == tag[1])
+    if scheme == "IOE1":
+        return previous[0] != "E" or (tag[0] in "IE" and previous[1] == tag[1])
     last, first = (LETTERS_BY_SCHEME[scheme].get(letter, letter) for letter in (previous[0], tag[0]))
     if last in "BI":
         return first in "IE" and previous[1] == tag[1]

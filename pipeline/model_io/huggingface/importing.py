@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tfm.data.errors import format_names, validation_problem
+from tfm.data.errors import format_names, unexpected_value_reason, validation_problem
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
@@ -85,7 +85,7 @@ def _convert_errors_to_data_error(snapshot: Snapshot, hf_class: HuggingFaceClass
     except ValidationError as error:
         raise DataError(validation_problem(error), file=snapshot.folder / CONFIG_FILE) from error
     except UNEXPECTED_VALUE_ERRORS as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+        reason = unexpected_value_reason(error)
         raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=snapshot.folder) from error
 
 

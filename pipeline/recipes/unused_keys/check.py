@@ -30,7 +30,8 @@ def check_unused_keys(recipe: Any, origins: Origins, rules: Iterable[UnusedKeysR
         if not _is_made_idle_by_later_layer(key, row, origins):
             cause = " and ".join(
                 f"{condition} = {format_value(_plain_value(get_value(recipe, condition)))}"
-                for condition in row.conditions
+                for condition in (*row.conditions, *row.other_conditions)
+                if get_value(recipe, condition) is not MISSING_VALUE
             )
             problems.setdefault(key, f"has no effect with {cause}: {row.reason}")
     for key, reason in _unused_corpus_keys(recipe):
@@ -63,7 +64,12 @@ def find_unused_keys(recipe: Any, rules: Iterable[UnusedKeysRule]) -> Iterator[t
     """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
     for row in rules:
         values = {key: get_value(recipe, key) for key in row.conditions}
-        if MISSING_VALUE not in values.values() and all(row.conditions[key](value) for key, value in values.items()):
+        others = {key: get_value(recipe, key) for key in row.other_conditions}
+        if (
+            MISSING_VALUE not in values.values()
+            and all(row.conditions[key](value) for key, value in values.items())
+            and all(value is MISSING_VALUE or row.other_conditions[key](value) for key, value in others.items())
+        ):
             for key in row.keys:
                 yield from ((leaf, row) for leaf in _non_default_keys(recipe, key))
 
@@ -84,7 +90,9 @@ def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
 def _is_made_idle_by_later_layer(key: str, rule: UnusedKeysRule, origins: Origins) -> bool:
     """Return whether the value that makes the key idle was set in a later layer than the key: then it is left aside."""
     layer = _origin_priority(tuple(key.split(".")), origins)
-    return any(_origin_priority(tuple(each.split(".")), origins) > layer for each in rule.conditions)
+    return any(
+        _origin_priority(tuple(each.split(".")), origins) > layer for each in (*rule.conditions, *rule.other_conditions)
+    )
 
 
 def _origin_priority(key: Key, origins: Origins) -> float:

@@ -7,9 +7,9 @@ from tfm.pipeline.recipes.unused_keys.rule import (
     IS_LABEL_TASK,
     IS_TRANSLATION_TASK,
     UnusedKeysRule,
-    has_none_of,
     is_none_of,
     is_one_of,
+    unused_without_metrics,
 )
 from tfm.pipeline.tasks.abilities import select_tasks
 
@@ -108,45 +108,28 @@ EVALUATION_RULES = (
         ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "labels are scored by accuracy, macro_f1 and exact_match",
     ),
-    UnusedKeysRule(
-        {"evaluation.metrics": has_none_of(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
+    unused_without_metrics(
+        tuple(name for name in get_args(EvaluationMetric) if name.startswith("rouge")),
         ("evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "no ROUGE is among them",
     ),
-    UnusedKeysRule(
-        {
-            "model.task": IS_LABEL_TASK,
-            "evaluation.metrics": has_none_of(
-                *(name for name in get_args(EvaluationMetric) if name not in LABEL_EVALUATION_METRICS)
-            ),
-        },
+    unused_without_metrics(
+        tuple(name for name in get_args(EvaluationMetric) if name not in LABEL_EVALUATION_METRICS),
         ("evaluation.lowercase",),
         "accuracy, macro_f1 and entity_f1 tell labels apart by their case",
+        {"model.task": IS_LABEL_TASK},
     ),
-    UnusedKeysRule(
-        {"evaluation.metrics": has_none_of("wer"), "training.early_stopping.metric": is_none_of("wer")},
-        ("evaluation.words",),
-        "no WER is among them",
+    unused_without_metrics(("wer",), ("evaluation.words",), "no WER is among them"),
+    unused_without_metrics(("entity_f1",), ("evaluation.entities",), "no entity F1 is among them"),
+    unused_without_metrics(("meteor",), ("evaluation.wordnet",), "no METEOR is among them"),
+    unused_without_metrics(
+        ("bleu", "bleu_paper"), ("evaluation.bleu_tokenize",), "no BLEU is among them", {"model.task": IS_LABEL_TASK}
     ),
-    UnusedKeysRule(
-        {"evaluation.metrics": has_none_of("entity_f1"), "training.early_stopping.metric": is_none_of("entity_f1")},
-        ("evaluation.entities",),
-        "no entity F1 is among them",
-    ),
-    UnusedKeysRule(
-        {"evaluation.metrics": has_none_of("meteor")},
-        ("evaluation.wordnet",),
-        "no METEOR is among them",
-    ),
-    UnusedKeysRule(
-        {"model.task": IS_LABEL_TASK, "evaluation.metrics": has_none_of("bleu")},
-        ("evaluation.bleu_tokenize",),
-        "no BLEU is among them",
-    ),
-    UnusedKeysRule(
-        {"model.task": IS_TRANSLATION_TASK, "evaluation.metrics": has_none_of("accuracy", "macro_f1")},
+    unused_without_metrics(
+        ("accuracy", "macro_f1"),
         ("evaluation.labels",),
         "it is for accuracy and macro_f1",
+        {"model.task": IS_TRANSLATION_TASK},
     ),
 )
 

@@ -1,7 +1,7 @@
 """A row of the table of unused keys, and the tests that rows are made of."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tfm.pipeline.tasks.abilities import select_tasks
@@ -13,12 +13,36 @@ ValueCondition = Callable[[Any], bool]
 class UnusedKeysRule:
     """`keys` (a table's name includes all its keys) that have no effect if every key of `conditions` passes its test.
 
-    reason: why they have none, and the values with which they would be used.
+    reason: why they have none, and the values with which they would be used. other_conditions: further ones, of parts
+    that a command may not read, which then pass.
     """
 
     conditions: Mapping[str, ValueCondition]
     keys: tuple[str, ...]
     reason: str
+    other_conditions: Mapping[str, ValueCondition] = field(default_factory=dict)
+
+
+def unused_without_metrics(
+    metrics: tuple[str, ...], keys: tuple[str, ...], reason: str, conditions: Mapping[str, ValueCondition] | None = None
+) -> UnusedKeysRule:
+    """Return the rule for keys of metrics that neither evaluation computes, nor validation.
+
+    Args:
+        metrics: the metrics that read the keys.
+        keys: as `UnusedKeysRule` has them.
+        reason: as `UnusedKeysRule` has it.
+        conditions: further ones.
+    """
+    return UnusedKeysRule(
+        {**(conditions or {}), "evaluation.metrics": has_none_of(*metrics)},
+        keys,
+        reason,
+        {
+            "training.early_stopping.metric": is_none_of(*metrics),
+            "training.validation.metrics": has_none_of(*metrics),
+        },
+    )
 
 
 def is_one_of(*values: object) -> ValueCondition:
@@ -32,8 +56,8 @@ def is_none_of(*values: object) -> ValueCondition:
 
 
 def has_none_of(*names: str) -> ValueCondition:
-    """Return whether a list has none of these."""
-    return lambda values: not set(values) & set(names)
+    """Return whether a list, if there is one, has none of these."""
+    return lambda values: not {*(values or ())} & {*names}
 
 
 IS_TRANSLATION_TASK = is_one_of(*select_tasks(lambda task: task.translates))

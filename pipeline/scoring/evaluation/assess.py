@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfm.data.errors import format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import (
@@ -15,21 +14,14 @@ from tfm.pipeline.scoring.breakdown import (
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_warnings
+from tfm.pipeline.scoring.evaluation.text_warnings import hypothesis_warnings, reference_warnings
 from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
-from tfm.pipeline.scoring.metrics.entities.scores import (
-    ENTITY_F1,
-    entity_scores,
-    entity_tags_warning,
-    has_entity_tags,
-    unknown_tags_warning,
-)
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_scores, has_entity_tags
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, count_errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
-from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
-from tfm.pipeline.scoring.metrics.references import num_blank_segments
-from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, Score, looks_tokenized, score_texts
+from tfm.pipeline.scoring.metrics.labels import label_scores
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, Score, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.summaries import (
     NO_SOURCES_REASON,
@@ -71,20 +63,10 @@ def evaluate_segments(
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
     config = _choose_bleu_tokenizer(config, segments, reporter)
     skip_reasons = inapplicable_metrics(hypotheses, references, config)
-    if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
-        reporter.warn(
-            f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
-            "detokenise them, or the scores are not comparable with others"
-        )
-    for warning in (*_reference_warnings(references, config), *hypothesis_warnings(hypotheses, references[0])):
+    warnings = hypothesis_warnings(hypotheses, references, config, skip_reasons)
+    for warning in (*reference_warnings(references, config), *warnings):
         reporter.warn(f"{segments.name}: {warning}")
-    if ENTITY_F1 in config.metrics and ENTITY_F1 not in skip_reasons:
-        warning_of_tags = unknown_tags_warning(hypotheses, config)
-        if warning_of_tags is not None:
-            reporter.warn(f"{segments.name}: {warning_of_tags}")
-    if not has_label_metrics(config) and (tags_warning := entity_tags_warning(references[0])) is not None:
-        reporter.warn(f"{segments.name}: {tags_warning}")
-    elif has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
+    if has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
     names = [name for name in config.metrics if name in METRIC_FUNCTIONS and name not in skip_reasons]
     texts, lengths, worst = segments.source_texts, list[LengthBin](), list[SampleSegment]()
@@ -96,7 +78,7 @@ def evaluate_segments(
             bar.advance(1, "lengths")
             worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
             bar.advance(1, "samples")
-    summaries, of_summaries, without_sources = _summary_statistics_and_scores(segments, config)
+    summaries, of_summaries, without_sources = summary_statistics_and_scores(segments, config)
     return Evaluation(
         name=segments.name,
         num_segments=len(hypotheses),
@@ -117,10 +99,18 @@ def evaluate_segments(
     )
 
 
-def _summary_statistics_and_scores(
+def summary_statistics_and_scores(
     segments: Segments, config: EvaluationConfig
 ) -> tuple[dict[str, SummaryStatistics], dict[str, Score], dict[str, str]]:
-    """Figures of summaries of both sides, as scores those that are asked for, and why others are missing."""
+    """Compute the figures of summaries of both sides, as scores those that are asked for.
+
+    Args:
+        segments: the texts.
+        config: `metrics` is read.
+
+    Returns:
+        Figures by side, scores by metric, and the reasons why other metrics that are asked for are missing.
+    """
     metric_names, sources = [name for name in config.metrics if name in SUMMARY_METRICS], segments.source_texts
     if not metric_names:
         return {}, {}, {}
@@ -129,17 +119,6 @@ def _summary_statistics_and_scores(
     sides = {"hypotheses": segments.hypotheses, "references": segments.references[0]}
     statistics = {side: summary_statistics(sources, texts) for side, texts in sides.items()}
     return statistics, *summary_scores(metric_names, statistics["hypotheses"])
-
-
-def _reference_warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
-    """Warnings about the references: labels that measure little, blank texts that an output must not fill."""
-    if has_label_metrics(config):
-        return label_warnings(references[0], config)
-    if not (count := num_blank_segments(references)):
-        return []
-    blank = format_share(count, len(references[0]), "segment", "has", "have")
-    problem = f"{blank} a blank reference, of which only a blank output is right"
-    return [f"{problem}; remove those whose reference is missing"]
 
 
 def _choose_bleu_tokenizer(config: EvaluationConfig, segments: Segments, reporter: Reporter) -> EvaluationConfig:

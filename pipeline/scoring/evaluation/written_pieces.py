@@ -26,7 +26,7 @@ def written_pieces_warning(hypotheses: Sequence[str], references: Sequence[str])
     return None
 
 
-def hypothesis_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
+def hypothesis_form_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
     """Warnings that the lines of hypotheses hold something else than texts: names of utterances, pieces, escapes."""
     warnings = (identifier_warning(hypotheses, references), written_pieces_warning(hypotheses, references))
     return [warning for warning in warnings if warning is not None]

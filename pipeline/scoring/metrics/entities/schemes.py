@@ -1,7 +1,7 @@
 """Entities in the tags of a text, by conlleval's way or strictly by a scheme.
 
 A tag is O, or a prefix and a type: B-PER begins an entity, I-PER (or M-) is inside it, E-PER (or L-) ends it, S-PER (or
-U-) is one by itself.
+U-, W-) is one by itself.
 """
 
 import re
@@ -15,15 +15,15 @@ Tag: TypeAlias = tuple[str, str]
 
 OUTSIDE_TAG: Tag = ("O", "")
 PREFIXES_BY_SCHEME: Mapping[str, str] = {
-    "conlleval": "BIESLUM",
+    "conlleval": "BIESLUMW",
     "IOB2": "BI",
     "IOE2": "IE",
     "IOBES": "BIES",
     "BILOU": "BILU",
 }
 """The prefixes that tags may have beside O, by the name of a way in a recipe."""
-_TAG_PATTERN = re.compile(r"([BIESLUM])(?:-(.*))?", re.DOTALL)
-_LETTERS_OF_IOBES = str.maketrans("LUM", "ESI")
+_TAG_PATTERN = re.compile(r"([BIESLUMW])(?:-(.*))?", re.DOTALL)
+_LETTERS_OF_IOBES = str.maketrans("LUMW", "ESIS")
 
 
 def parse_tag(label: str, scheme: str) -> Tag | None:

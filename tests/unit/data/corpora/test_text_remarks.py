@@ -74,3 +74,17 @@ def test_words_and_cells_of_long_lines_are_not_looked_at() -> None:
     for line in ("a " * 10**6, "a," * 10**6, '"' * 10**6, '{"a": ' * 10**6, "{'" * 10**6):
         assert (table_remark([line] * 4), table_remark([line])) == (None, None)
     assert table_remark([json.dumps(ROWS * 10**4)]) is not None
+
+
+def test_lines_that_stand_for_verses_of_the_line_before_are_counted(tmp_path: Path) -> None:
+    """As of eBible's corpus: the mark is learned as text, and its pairs are none, wherever in a file it stands."""
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_text("In the beginning\n" * 300 + "<range>\nAnd God said <range>\n<range>\n", encoding="utf-8")
+    target.write_text("Am Anfang\n" * 303, encoding="utf-8")
+    for keys in ({"source": str(source), "target": str(target)}, {"source": None, "target": str(source)}):
+        corpus = CorpusConfig.model_validate(keys)
+        with collect_remarks() as remarks:
+            assert len(list(read_pairs(corpus))) == 303
+        (remark,) = [str(each) for each in remarks]
+        assert "2 lines are <range>, a verse that stands in the line before (eBible)" in remark
+        assert str(source) in remark

@@ -1,10 +1,12 @@
 """Lists of pieces that do not say how texts are cut are refused by what they are."""
 
+import json
 import pickle
 from pathlib import Path
 
 import pytest
 import torch
+from tokenizers.pre_tokenizers import ByteLevel
 
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
@@ -71,3 +73,19 @@ def test_the_numbers_of_a_marian_are_answered_with_its_models(tmp_path: Path) ->
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(DataError, match=r"numbers the pieces of SentencePiece models, as Marian's: give source\.spm"):
         load_foreign_tokenizer(TokenizerConfig(file=str(tmp_path)))
+
+
+def test_half_a_character_in_a_piece_is_named(tmp_path: Path) -> None:
+    """JSON can spell one, which Python's own message calls a codec's error."""
+    letters = sorted(ByteLevel.alphabet())
+    numbers = json.dumps({letter: number for number, letter in enumerate([*letters, "<|endoftext|>"])})
+    content = f'{numbers[:-1]}, "ab\\ud800": {len(letters) + 1}}}'
+    (tmp_path / "vocab.json").write_text(content, "utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n", "utf-8")
+    document = {"model": {"type": "BPE", "vocab": json.loads(content), "merges": []}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document), "utf-8")
+    for name in ("vocab.json", "tokenizer.json"):
+        with pytest.raises(DataError, match=r"half a character, which no UTF-8 spells") as refused:
+            load_foreign_tokenizer(TokenizerConfig(file=str(tmp_path / name)))
+        assert r"'ab\ud800'" in str(refused.value)
+        assert "codec" not in str(refused.value)

@@ -125,6 +125,7 @@ def test_the_middle_of_bmes_is_inside() -> None:
             text.split(), "conlleval"
         )
     assert extract_entities("B-X M-X E-X S-X M-X".split(), "conlleval") == [(0, 3, "X"), (3, 4, "X"), (4, 5, "X")]
+    assert extract_entities("W-X B-X M-X E-X W-Y".split(), "conlleval") == [(0, 1, "X"), (1, 4, "X"), (4, 5, "Y")]
 
 
 def test_labels_of_hypotheses_that_are_no_tags_are_counted() -> None:

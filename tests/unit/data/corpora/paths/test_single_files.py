@@ -19,6 +19,7 @@ from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpora.splits import resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
+from tfm.data.lines import MAX_LINE_BYTES
 
 PAIR = ("A small dog.", "Ein Hund.")
 PandasOrientation = Literal["columns", "split", "index", "table"]
@@ -389,6 +390,22 @@ def test_captions_of_coco_are_named_with_what_makes_rows_of_them(tmp_path: Path)
             {"file_name": "a.jpg", "text": "A dog."},
             {"file_name": "b.jpg", "text": "A cat."},
         ]
+
+
+@pytest.mark.parametrize("ending", ["", "\n"])
+def test_captions_of_coco_in_one_long_line_are_named_too(ending: str, tmp_path: Path) -> None:
+    """The published files have 60 MB in a line, the pictures before the captions."""
+    picture = {"license": 5, "file_name": "b.jpg", "coco_url": "http://images.cocodataset.org/" + "x" * 20_000, "id": 5}
+    captions = [{"image_id": 5, "id": 1, "caption": "A dog."}]
+    file = tmp_path / "captions.json"
+    content = {"info": {"year": 2014}, "images": [picture] * 1000, "licenses": [], "annotations": captions}
+    file.write_text(json.dumps(content) + ending)
+    assert file.stat().st_size > MAX_LINE_BYTES
+    with pytest.raises(DataError, match=r"as COCO: write metadata\.jsonl beside these, as by jq"):
+        resolve_splits(DataConfig.model_validate({"path": str(file)}))
+    corpus = CorpusConfig.model_validate({"format": "jsonl", "path": str(file), "source": "id", "target": "caption"})
+    with pytest.raises(DataError, match=r"as COCO: write metadata\.jsonl beside these, as by jq"):
+        [*read_pairs(corpus)]
 
 
 TABLE = [("english", "german"), ("a dog", "ein Hund"), ("two cats", "zwei Katzen"), ("the old man", "der alte Mann")]

@@ -99,6 +99,10 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
         ("B-X I-X L-X U-Y O", "BILOU", 0),
         ("B-X M-X E-X S-Y O", "BMES", 0),
         ("S-X B-X", "IOBES", 1),
+        ("E-X O I-Y E-Y E-Y", "IOE2", 0),
+        ("I-X O I-Y E-Y I-Y", "IOE1", 0),
+        ("I-X E-X O I-Y O E-Y", "IOE2", 1),
+        ("W-X O B-Y M-Y E-Y", "BMEWO", 0),
         ("O O", None, 0),
         ("NN VB", None, 0),
         ("B-X NN", None, 0),
@@ -141,10 +145,25 @@ def test_tags_in_another_spelling_are_named_with_what_writes_them(spelling: str,
     assert said(file, text + "\nof IN\n") == []
 
 
+@pytest.mark.parametrize("text", ["", "\n \n\n", "# a comment\n\n"])
+def test_a_file_without_a_word_is_named_as_that(text: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no word: it is empty"):
+        said(tmp_path / "a", text)
+
+
+@pytest.mark.parametrize("stray", ["0", "o", "I_PER", "O-PER"])
+def test_few_labels_that_are_no_tags_among_tags_are_told(stray: str, tmp_path: Path) -> None:
+    """A label that is mistyped; labels of another kind are none of tags, and nothing is said."""
+    tagged = "a B-PER\nb I-PER\nc O\n\n" * 20
+    (remark,) = said(tmp_path / "a", tagged + f"d B-LOC\ne {stray}\n\nf {stray}\n")
+    assert remark.startswith(f'2 labels of 63 are no tag, the first in line 82 ("{stray}"); all others are tags')
+    assert said(tmp_path / "a", tagged + "d NN\n" * 10) == []
+
+
 def test_random_spans_in_each_scheme_have_no_breaks() -> None:
     """Written by spans, as another reads them: what this counts is none."""
     draw = random.Random(49)
-    for scheme in ("IOB1", "IOB2", "IOBES", "BILOU", "BMES"):
+    for scheme in ("IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO"):
         check = TagSchemeChecker()
         for _ in range(200):
             tags: list[str] = []
@@ -157,8 +176,13 @@ def test_random_spans_in_each_scheme_have_no_breaks() -> None:
                     tags += [("B-" if kind == before else "I-") + kind, *[f"I-{kind}"] * (length - 1)]
                 elif scheme == "IOB2":
                     tags += [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]
+                elif scheme == "IOE1":
+                    tags[-1:] = [f"E-{kind}"] if kind == before else tags[-1:]
+                    tags += [f"I-{kind}"] * length
+                elif scheme == "IOE2":
+                    tags += [*[f"I-{kind}"] * (length - 1), f"E-{kind}"]
                 else:
-                    inner, last, single = {"IOBES": "IES", "BILOU": "ILU", "BMES": "MES"}[scheme]
+                    inner, last, single = {"IOBES": "IES", "BILOU": "ILU", "BMES": "MES", "BMEWO": "MEW"}[scheme]
                     whole = [f"B-{kind}", *[f"{inner}-{kind}"] * (length - 2), f"{last}-{kind}"]
                     tags += whole if length > 1 else [f"{single}-{kind}"]
                 before = kind

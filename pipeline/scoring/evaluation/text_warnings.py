@@ -1,0 +1,57 @@
+"""Warnings about the texts of an evaluation, of a model's run and of files alike: scores of them mislead."""
+
+from collections.abc import Mapping, Sequence
+
+from tfm.data.errors import format_share
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.scoring.breakdown import has_label_metrics
+from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings
+from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_tags_warning, unknown_tags_warning
+from tfm.pipeline.scoring.metrics.labels import label_warnings
+from tfm.pipeline.scoring.metrics.references import num_blank_segments
+from tfm.pipeline.scoring.metrics.registry import looks_tokenized
+
+
+def reference_warnings(references: Sequence[Sequence[str]], config: EvaluationConfig) -> list[str]:
+    """Warnings about references: labels that measure little or are scored as words, blank texts.
+
+    Args:
+        references: one or more lists.
+        config: `metrics` and `labels` are read.
+    """
+    if has_label_metrics(config):
+        return label_warnings(references[0], config)
+    warnings = []
+    if count := num_blank_segments(references):
+        blank = format_share(count, len(references[0]), "segment", "has", "have")
+        problem = f"{blank} a blank reference, of which only a blank output is right"
+        warnings.append(f"{problem}; remove those whose reference is missing")
+    tags_warning = entity_tags_warning(references[0])
+    return warnings if tags_warning is None else [*warnings, tags_warning]
+
+
+def hypothesis_warnings(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    config: EvaluationConfig,
+    skip_reasons: Mapping[str, str],
+) -> list[str]:
+    """Warnings about hypotheses: they are tokenised, hold something else than texts, or labels that are no tags.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long.
+        config: `bleu_tokenize`, `metrics` and `entities` are read.
+        skip_reasons: the metrics that are not computed.
+    """
+    warnings = []
+    if config.bleu_tokenize != "none" and looks_tokenized(hypotheses):
+        warnings.append(
+            '100 or more hypotheses end in " .", as tokenised text does; '
+            "detokenise them, or the scores are not comparable with others"
+        )
+    warnings += hypothesis_form_warnings(hypotheses, references[0])
+    if ENTITY_F1 in config.metrics and ENTITY_F1 not in skip_reasons:
+        tags_warning = unknown_tags_warning(hypotheses, config)
+        warnings += [] if tags_warning is None else [tags_warning]
+    return warnings
