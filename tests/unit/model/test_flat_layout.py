@@ -140,9 +140,9 @@ def test_where_there_is_no_kernel_the_padded_ways_do_it() -> None:
     mix = choose_inner_attention(ScaledDotScore(), AttentionPositions(), 0.0, DropoutRng(), torch.bfloat16)
     assert isinstance(mix, VarlenAttention)
     at = torch.arange(5)
-    want = mix.otherwise(query, key, value, Mask(causal=True), at, at)
+    want = mix.fallback(query, key, value, Mask(causal=True), at, at)
     assert torch.equal(mix(query, key, value, Mask(causal=True), at, at), want)
-    asked = VarlenAttention(mix.otherwise, torch.bfloat16, one_by_one)  # padded batches never reach it
+    asked = VarlenAttention(mix.fallback, torch.bfloat16, one_by_one)  # padded batches never reach it
     assert torch.equal(asked(query, key, value, Mask(causal=True), at, at), want)
     assert isinstance(choose_inner_attention(ScaledDotScore(), AttentionPositions(), 0.0, DropoutRng()), FusedAttention)
 
