@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.seeds import one_row_per_run
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.errors import RecipeError, control_character_pattern, escape_control_characters
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.ledger import (
@@ -42,7 +42,7 @@ class OutputComparison:
 def parse_outputs(words: Sequence[str]) -> list[SystemOutput]:
     """The outputs that are meant by NAME=PATH, or by a path alone, which is then the name.
 
-    Raises DataError for a path where nothing is, RecipeError where two have one name.
+    Raises DataError for a path where nothing is, RecipeError where two have one name, or a name has control characters.
     """
     outputs = []
     for word in words:
@@ -52,6 +52,9 @@ def parse_outputs(words: Sequence[str]) -> list[SystemOutput]:
         if not name or not os.path.exists(path):
             problem = "there is no such file or folder" if name else "its name is missing: give NAME=FILE"
             raise DataError(problem, file=Path(path))
+        if control_character_pattern().search(name):
+            problem = f'an output is called "{escape_control_characters(name, keep="")}", which no table can show'
+            raise RecipeError(f"{problem}: give it a name of letters, NAME=FILE")
         outputs.append(SystemOutput(name, Path(path)))
     names = [each.name for each in outputs]
     if twice := next((name for name in names if names.count(name) > 1), None):

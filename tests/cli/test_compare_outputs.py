@@ -127,6 +127,8 @@ def test_an_external_metric_is_computed_and_tested(files: dict[str, list[str]]) 
         (("A=one", "--reference", "ref", "--plot", "x.svg"), 2, "outputs have one test set"),
         (("A=one", "--reference", "ref", "--metric", "blue"), 2, "bleu"),
         (("=one", "--reference", "ref"), 65, "its name is missing"),
+        (("A\nB=one", "--reference", "ref"), 2, 'an output is called "A\\nB", which no table can show'),
+        (("\x1b[1mA=one", "--reference", "ref"), 2, 'an output is called "\\x1b[1mA"'),
         (("A=empty", "--reference", "ref"), 65, "it has no manifest.json"),
     ],
 )

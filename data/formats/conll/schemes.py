@@ -140,6 +140,12 @@ class TagSchemeChecker:
         return f"its tags are {scheme}, with {how_many}, the first in line {line}: {before} to {tag}"
 
 
+def _letter_of_iobes(scheme: str, letter: str) -> str:
+    """The letter of IOBES for one of another scheme; a letter that is written in another way there stands for none."""
+    letters = LETTERS_BY_SCHEME[scheme]
+    return "" if letter in letters.values() else letters.get(letter, letter)
+
+
 def _may_follow(scheme: str, previous: tuple[str, str], tag: tuple[str, str]) -> bool:
     """Whether a tag may follow another, each as letter and type; O also stands before and behind a sentence."""
     if scheme == "IOB2":
@@ -150,7 +156,7 @@ def _may_follow(scheme: str, previous: tuple[str, str], tag: tuple[str, str]) ->
         return previous[0] != "I" or (tag[0] in "IE" and previous[1] == tag[1])
     if scheme == "IOE1":
         return previous[0] != "E" or (tag[0] in "IE" and previous[1] == tag[1])
-    last, first = (LETTERS_BY_SCHEME[scheme].get(letter, letter) for letter in (previous[0], tag[0]))
-    if last in "BI":
-        return first in "IE" and previous[1] == tag[1]
-    return first in "OBS"
+    last, first = (_letter_of_iobes(scheme, letter) for letter in (previous[0], tag[0]))
+    if last in ("B", "I"):
+        return first in ("I", "E") and previous[1] == tag[1]
+    return first in ("O", "B", "S")

@@ -97,6 +97,8 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
         ("B-X O E-X S-Y I-Y", "IOBES", 4),
         ("B-X", "IOB2", 0),
         ("B-X I-X L-X U-Y O", "BILOU", 0),
+        ("B-X I-X L-X U-Y O S-X", "BILOU", 1),
+        ("B-X I-X E-X U-Y O", "BILOU", 1),
         ("B-X M-X E-X S-Y O", "BMES", 0),
         ("S-X B-X", "IOBES", 1),
         ("E-X O I-Y E-Y E-Y", "IOE2", 0),
