@@ -52,9 +52,7 @@ class TagSchemeChecker:
     first_stray: tuple[int, str] | None = None
     spellings: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(OTHER_SPELLINGS, False))
     breaks: dict[str, SchemeViolations] = field(
-        default_factory=lambda: {
-            name: SchemeViolations() for name in ("IOB2", "IOB1", "IOE2", "IOE1", *LETTERS_BY_SCHEME)
-        }
+        default_factory=lambda: {name: SchemeViolations() for name in (*SCHEMES_WITHOUT_SINGLES, *LETTERS_BY_SCHEME)}
     )
 
     def add(self, tags: Sequence[str], lines: Sequence[int]) -> None:
