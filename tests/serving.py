@@ -36,7 +36,7 @@ from tfm.pipeline.serving.logs import Log
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
-PATIENCE = 90.0
+PATIENCE = 240.0
 TOKENIZER = train(["a dog runs .", "two cats sleep !"], TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1))
 
 
