@@ -166,7 +166,7 @@ def test_a_model_without_languages_cannot_be_asked_for_one(stages: Stages) -> No
 
 
 def test_a_line_without_a_mask_is_named(tmp_path: Path) -> None:
-    """Of a masked language model, which predicts what the masks of a text hide."""
+    """A masked language model, which predicts what the masks of a text hide."""
     model = publish_model(tmp_path / "masked", architecture="encoder_only", task="masked_language_model")
     lines = ["a [MASK] runs", "", "snow"]
     file = write_lines(tmp_path / "texts", lines)
