@@ -1,7 +1,7 @@
 """Text from a language model: continuations of a prompt."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -181,8 +181,7 @@ class TextGenerator:
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
             texts: dict[int, list[GeneratedText]] = {}
-            for length in sorted({len(prompts[row]) for row in rows}):
-                group = [row for row in rows if len(prompts[row]) == length]
+            for group in _group_by_length(prompts, rows):
                 longest = self._max_new_pieces(prompts[group[0]])
                 results = self._writer.search([prompts[row] for row in group], forced, config, longest)
                 for row, hypotheses in zip(group, results, strict=True):
@@ -196,14 +195,12 @@ class TextGenerator:
     def _generate_after(self, prompts: Sequence[list[int]]) -> list[list[GeneratedText]]:
         """The texts after each of some prompts, not searched for by a beam."""
         num_texts = self._config.n_best if self._config.strategy == "sample" else 1
-        texts_by_length: dict[int, list[tuple[int, int]]] = {}
-        for row, ids in enumerate(prompts):
-            texts_by_length.setdefault(len(ids), []).extend((row, sample) for sample in range(num_texts))
         hypotheses: list[list[Hypothesis]] = [[] for _ in prompts]
         batch_size = self._config.batch_sentences
         # the texts of one prompt are not parted
         chunk_size = batch_size if num_texts > batch_size else batch_size - batch_size % num_texts
-        for texts in texts_by_length.values():
+        for group in _group_by_length(prompts, range(len(prompts))):
+            texts = [(row, sample) for row in group for sample in range(num_texts)]
             for first in range(0, len(texts), chunk_size):
                 rows, samples = zip(*texts[first : first + chunk_size], strict=True)
                 new_hypotheses = self._generate_hypotheses([prompts[row] for row in rows], samples)
@@ -291,3 +288,11 @@ class TextGenerator:
                 f"output cut after {format_count(longest, 'token')}: with the prompt "
                 f"({format_count(len(prompt), 'token')}) it reached the model's maximum length"
             )
+
+
+def _group_by_length(prompts: Sequence[Sequence[int]], rows: Iterable[int]) -> list[list[int]]:
+    """The numbers of prompts of as many pieces, which are decoded side by side, by groups; each in the order given."""
+    groups: dict[int, list[int]] = {}
+    for row in rows:
+        groups.setdefault(len(prompts[row]), []).append(row)
+    return [*groups.values()]
