@@ -6,12 +6,12 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("cli", "data", "model", "pipeline", "tokenizer")
+from tests.sources import PACKAGES, ROOT, parse_modules
+
 UNCLEAR = ("Of", "What", "Where", "Within", "Those", "Whoever")
 NAME = r"[A-Za-z_]\w*(?:\.\w+)*"
 MARKED_NAME = rf"`({NAME})(?:\(\))?`"
@@ -48,9 +48,10 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def test_no_sentence_of_a_docstring_begins_with_a_clause(package: str) -> None:
     unclear = re.compile(rf"(?:^|[.!?]\s+|\n\n\s*)({'|'.join(UNCLEAR)})\b")
     found = [
-        f"{file.relative_to(ROOT)}:{line}: {match[0].strip()}"
-        for file in sorted((ROOT / package).rglob("*.py"))
-        for line, text in docstrings(ast.parse(file.read_text("utf-8")))
+        f"{path}:{line}: {match[0].strip()}"
+        for path, tree in parse_modules().items()
+        if path.startswith(f"{package}/")
+        for line, text in docstrings(tree)
         if (match := unclear.search(text)) is not None
     ]
     assert found == []
@@ -68,26 +69,27 @@ def code_words(source: str, tree: ast.Module) -> Iterator[str]:
 
 def test_names_in_docstrings_are_names_of_the_code() -> None:
     known, named = set[str](), list[tuple[str, str]]()
-    for file in (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))):
-        source = file.read_text("utf-8")
-        tree = ast.parse(source)
-        known |= {*file.with_suffix("").parts, file.name, *code_words(source, tree)}
+    for path, tree in parse_modules().items():
+        file = PurePosixPath(path)
+        known |= {*file.with_suffix("").parts, file.name, *code_words((ROOT / path).read_text("utf-8"), tree)}
         for line, text in docstrings(tree):
             names = re.findall(MARKED_NAME, text) + re.findall(CONSTANT, text)
-            named += [(f"{file.relative_to(ROOT)}:{line}", name) for name in names if name not in OTHER_PROGRAMS]
+            named += [(f"{path}:{line}", name) for name in names if name not in OTHER_PROGRAMS]
     assert [(where, name) for where, name in named if not known.issuperset(name.split("."))] == []
 
 
 def test_exceptions_in_docstrings_are_classes_of_the_code_or_of_python() -> None:
     known, named = {*dir(builtins)}, list[tuple[str, str]]()
-    for file in (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))):
-        tree = ast.parse(file.read_text("utf-8"))
-        known |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-        known |= {node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)}
-        known |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}  # typer.BadParameter
+    for path, tree in parse_modules().items():
+        for node in ast.walk(tree):
+            match node:
+                case ast.ClassDef(name=name) | ast.Attribute(attr=name):  # typer.BadParameter
+                    known.add(name)
+                case ast.alias():
+                    known.add(node.asname or node.name)
         for line, text in docstrings(tree):
             section = text.partition("Raises:\n")[2].partition("\n\n")[0]
             names = re.findall(r"^ +([A-Z]\w+):", section, re.MULTILINE) + re.findall(r"\b[Rr]aises? ([A-Z]\w+)", text)
-            named += [(f"{file.relative_to(ROOT)}:{line}", name) for name in names]
+            named += [(f"{path}:{line}", name) for name in names]
     assert len(named) > 100
     assert [(where, name) for where, name in named if name not in known] == []

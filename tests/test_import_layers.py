@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.sources import ROOT, parse_modules
+
 MAY_IMPORT = {
     "cli": {"pipeline"},
     "pipeline": {"model", "data", "tokenizer"},
@@ -104,9 +105,9 @@ MOST_FILES = 14  # in a folder
 FORBIDDEN = {"pickle", "dill", "cloudpickle", "transformers"}
 
 
-def imports(source: str) -> Iterator[tuple[int, str]]:
-    """Every import in `source` as (line, full module name), wherever in the file it stands."""
-    for node in ast.walk(ast.parse(source)):
+def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every import of a module as (line, full module name), wherever in the file it stands."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -115,10 +116,10 @@ def imports(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.module
 
 
-def violations(package: str, source: str) -> list[str]:
+def violations(package: str, tree: ast.Module) -> list[str]:
     """What in a module of `package` reaches where it may not."""
     found = []
-    for line, name in imports(source):
+    for line, name in imports(tree):
         if name.split(".")[0] in MAY_IMPORT:
             found.append(f"line {line}: {name} is tfm.{name}")
         module = name.removeprefix("tfm.")
@@ -133,11 +134,11 @@ def violations(package: str, source: str) -> list[str]:
     return found
 
 
-def upward(package: str, place: Path, source: str) -> list[str]:
+def upward(package: str, place: Path, tree: ast.Module) -> list[str]:
     """What in a file of `package` (its path within) comes from a folder above it, or from beside it in one of APART."""
     order, found = FOLDERS[package], []
     own = place.with_suffix("").parts[0]
-    for line, name in _names(ast.parse(source)):
+    for line, name in _names(tree):
         parts = name.split(".")
         if parts[:2] != ["tfm", package] or len(parts) < 3:
             continue
@@ -159,10 +160,11 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("package", FOLDERS)
 def test_a_folder_imports_only_from_below(package: str) -> None:
-    files = sorted(file for file in (ROOT / package).rglob("*.py") if file.name != "__init__.py")
-    own = {file.relative_to(ROOT / package).with_suffix("").parts[0] for file in files}
+    modules = {Path(path): tree for path, tree in parse_modules().items() if path.startswith(f"{package}/")}
+    modules = {file.relative_to(package): tree for file, tree in modules.items() if file.name != "__init__.py"}
+    own = {file.with_suffix("").parts[0] for file in modules}
     assert own == set(FOLDERS[package]), "each folder and file has its place in the list"
-    found = {str(file): upward(package, file.relative_to(ROOT / package), file.read_text("utf-8")) for file in files}
+    found = {str(file): upward(package, file, tree) for file, tree in modules.items()}
     assert {file: each for file, each in found.items() if each} == {}
 
 
@@ -177,7 +179,7 @@ def test_a_folder_imports_only_from_below(package: str) -> None:
     ],
 )
 def test_an_import_from_above_is_seen(package: str, place: str, source: str) -> None:
-    assert len(upward(package, Path(place), source)) == 1
+    assert len(upward(package, Path(place), ast.parse(source))) == 1
 
 
 def test_no_folder_holds_more_than_one_can_read() -> None:
@@ -188,9 +190,9 @@ def test_no_folder_holds_more_than_one_can_read() -> None:
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_a_package_imports_only_from_below(package: str) -> None:
-    files = sorted((ROOT / package).rglob("*.py"))
-    assert files
-    wrong = {str(file.relative_to(ROOT)): violations(package, file.read_text("utf-8")) for file in files}
+    modules = {path: tree for path, tree in parse_modules().items() if path.startswith(f"{package}/")}
+    assert modules
+    wrong = {path: violations(package, tree) for path, tree in modules.items()}
     assert {file: found for file, found in wrong.items() if found} == {}
 
 
@@ -210,16 +212,15 @@ def test_a_package_imports_only_from_below(package: str) -> None:
     ],
 )
 def test_a_forbidden_import_is_seen(package: str, source: str) -> None:
-    assert len(violations(package, source)) == 1
+    assert len(violations(package, ast.parse(source))) == 1
 
 
 def test_modules_do_not_import_in_a_circle() -> None:
     """Top-level imports between our modules form no circle (one inside a function is there to defer, not to dodge)."""
     graph: dict[str, set[str]] = {}
-    for package in MAY_IMPORT:
-        for file in (ROOT / package).rglob("*.py"):
-            name = "tfm." + ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            graph[name] = set(_top_level_imports(ast.parse(file.read_text("utf-8"))))
+    for path, tree in parse_modules().items():
+        name = "tfm." + path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        graph[name] = set(_top_level_imports(tree))
     graph = {name: {other for other in others if other in graph} for name, others in graph.items()}
     while free := {name for name, others in graph.items() if not others}:
         graph = {name: others - free for name, others in graph.items() if name not in free}

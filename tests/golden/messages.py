@@ -7,9 +7,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.sources import parse_modules
+
 FILE = Path(__file__).with_name("messages.txt")
-PACKAGES = ("cli", "data", "model", "pipeline", "tokenizer")
 ERRORS = ("Error", "WriteError", "Stopped", "Failed", "BadParameter")
 REPORTS = {"warn", "line", "table", "bar", "reject_flags", "refuse", "warning", "Warning"}
 OPTIONS = {"Option", "Argument", "Field", "Typer"}
@@ -18,12 +18,7 @@ WORDS = {"help", "description"}
 
 def messages() -> list[str]:
     """A line for each text that a user may read: the module, and the text with `{…}` for what is filled in."""
-    lines = set()
-    for package in PACKAGES:
-        for file in sorted((ROOT / package).rglob("*.py")):
-            module = file.relative_to(ROOT).as_posix()
-            lines |= {f"{module}: {text}" for text in texts_of(ast.parse(file.read_text("utf-8")))}
-    return sorted(lines)
+    return sorted({f"{module}: {text}" for module, tree in parse_modules().items() for text in texts_of(tree)})
 
 
 def texts_of(tree: ast.Module) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
+from tests.sources import parse_modules
 from tfm.model.config import SUPPORTED_TASKS, ModelConfig, Task
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import METRIC_NAMES
@@ -34,16 +35,16 @@ MAY_NAME_TASKS = {
 }
 
 
-def named_tasks(source: str) -> Iterator[tuple[int, str]]:
-    """Every text in `source` that is a task's name, as (line, name): to compare it with, or a row of another table."""
-    for node in ast.walk(ast.parse(source)):
+def named_tasks(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every text of a module that is a task's name, as (line, name): to compare it with, or a row of another table."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and node.value in TASK_NAMES:
             yield node.lineno, node.value
 
 
 def test_only_the_table_goes_by_names_of_tasks() -> None:
-    files = {str(file.relative_to(ROOT)): file for top in ("pipeline", "cli") for file in (ROOT / top).rglob("*.py")}
-    found = {name: list(named_tasks(file.read_text("utf-8"))) for name, file in files.items()}
+    modules = {path: tree for path, tree in parse_modules().items() if path.startswith(("pipeline/", "cli/"))}
+    found = {path: list(named_tasks(tree)) for path, tree in modules.items()}
     assert {name: each for name, each in found.items() if each and name not in MAY_NAME_TASKS} == {}
     assert all(found[name] for name in MAY_NAME_TASKS), "who names none needs no leave"
 
@@ -53,7 +54,7 @@ def test_only_the_table_goes_by_names_of_tasks() -> None:
     ['if config.task == "tagging":\n    pass', 'x = task in ("a", "language_model")', 'X = {"translation": 1}'],
 )
 def test_a_task_s_name_is_seen(source: str) -> None:
-    assert len(list(named_tasks(source))) == 1
+    assert len(list(named_tasks(ast.parse(source)))) == 1
 
 
 def test_every_task_has_a_row_in_the_order_of_their_names() -> None:
