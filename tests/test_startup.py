@@ -160,7 +160,7 @@ print("torch._dynamo" in sys.modules)
     assert done.stdout == "False\n"
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("parallel", ["threads", "processes"])
 def test_a_training_loads_neither_torch_s_compiler_nor_pandas(tmp_path: Path, parallel: str) -> None:
     """torch's optimizers and Arrow's arrays do so at their first step and first look, two seconds before a training."""

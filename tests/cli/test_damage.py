@@ -121,6 +121,7 @@ def test_a_file_more_is_refused(made: Path, run: Path, artifact: str) -> None:
         extra.unlink()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("artifact", READERS)
 def test_a_damaged_artifact_is_made_anew_by_its_stage(
     made: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, artifact: str

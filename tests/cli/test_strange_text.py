@@ -66,6 +66,7 @@ def test_what_is_no_line_end_moves_no_line(insult: str, stages: Stages, tmp_path
     assert '"score": 100.0' in scored.out
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("content", "lines"),
     [

@@ -18,6 +18,7 @@ from tfm.pipeline.training.checkpoints.unfinished_model import load_checkpoint
 SEARCH = ("--beam", "1", "--device", "cpu")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("text", ["eins zwei drei", "Hallo!", "fünf", "你好世界", "eins 3.50 zwei", " ", "eins\nzwei"])
 def test_a_text_that_is_typed_is_translated(stages: Stages, tmp_path: Path, text: str) -> None:
     typed = tfm("translate", stages.folder, text, *SEARCH)

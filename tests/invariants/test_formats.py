@@ -100,6 +100,7 @@ def of_folder(folder: Path) -> Pairs:
     return list(read_pairs(CorpusConfig(format="huggingface", path=str(folder), split="train")))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_file_a_folder_and_another_reader_have_the_same_cells(
     kind: str, tmp_path_factory: pytest.TempPathFactory
@@ -124,6 +125,7 @@ def test_a_saved_dataset_has_the_same_cells(tmp_path: Path) -> None:
     assert of_folder(tmp_path / "set") == on_one_line(list(zip(*columns.values(), strict=True)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_late_row_does_not_change_how_others_are_read(kind: str, tmp_path: Path) -> None:
     table = [("7", "2024-01-31")] * 10_050 + [("007", "NA")] + [("x", "None")]

@@ -8,6 +8,7 @@ import random
 import struct
 import zipfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,8 +40,8 @@ def _with_a_fault(content: bytes) -> bytes:
 
 PACK: Mapping[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
+    ".bz2": partial(bz2.compress, compresslevel=1),
+    ".xz": partial(lzma.compress, preset=0),
     ".zst": lambda content: pa.compress(content, codec="zstd", asbytes=True),  # type: ignore[no-any-return]
     ".zip": zipped,
 }

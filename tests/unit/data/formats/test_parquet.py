@@ -34,6 +34,7 @@ def usual_table() -> pa.Table:
     })  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("how", [
     {}, {"compression": "zstd"}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"row_group_size": 700},
     {"data_page_size": 500}, {"store_schema": False},

@@ -97,6 +97,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_a_change_of_weights_is_noticed(change: Callable[[Any], None]) -> None:
     derived = Derived(nn.Linear(16, 16))

@@ -486,6 +486,7 @@ def test_the_decoder_does_not_see_the_future(variant: dict[str, Any]) -> None:
     assert not torch.allclose(before[5], after[5])
 
 
+@pytest.mark.few(4)
 @variants
 def test_cached_equals_uncached_through_any_reordering(variant: dict[str, Any]) -> None:
     model = network(variant)

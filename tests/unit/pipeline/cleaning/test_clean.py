@@ -169,6 +169,7 @@ class Killed(BaseException):
     """The end at a moment that no code of ours foresees."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("moment", ["measuring", "scoring", "writing"])
 def test_killed_it_goes_on_where_it_was_and_ends_with_the_same_bytes(
     data: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str

@@ -81,9 +81,11 @@ def test_only_candidates_come_and_their_probabilities_sum_to_one(name: str, beam
 def test_a_sentence_does_not_depend_on_those_beside_it(strategy: dict[str, Any]) -> None:
     loaded = tiny_model(dtype=torch.float64)
     shortlist, sources = random_shortlist(loaded), sources_of(loaded)
-    alone = decode(loaded.model, sources, DecodingConfig(**strategy, batch_sentences=1), shortlist=shortlist)
+    alone = decode(
+        loaded.model, sources, DecodingConfig(**strategy, max_length=12, batch_sentences=1), shortlist=shortlist
+    )
     for size in (2, 64):
-        config = DecodingConfig(**strategy, batch_sentences=size)
+        config = DecodingConfig(**strategy, max_length=12, batch_sentences=size)
         agree(decode(loaded.model, sources[::-1], config, shortlist=shortlist)[::-1], alone)
 
 
@@ -91,7 +93,8 @@ def test_with_all_pieces_the_search_is_the_usual_one() -> None:
     loaded = tiny_model()
     size, sources = loaded.target_tokenizer.vocab_size, sources_of(loaded)
     everything = Shortlist(np.zeros((size, 0), np.int32), np.arange(size, dtype=np.int32), size)
-    for config in (DecodingConfig(beam=1), DecodingConfig(beam=4, n_best=4), DecodingConfig(strategy="sample")):
+    for settings in ({"beam": 1}, {"beam": 4, "n_best": 4}, {"strategy": "sample"}):
+        config = DecodingConfig.model_validate({**settings, "max_length": 12})
         agree(decode(loaded.model, sources, config, shortlist=everything), decode(loaded.model, sources, config))
 
 
@@ -101,7 +104,7 @@ def test_models_that_decide_together() -> None:
     shortlist, sources = random_shortlist(loaded), sources_of(loaded)
     ensemble = Ensemble([loaded.model, other.model])
     for source, (best, *_) in zip(
-        sources, decode(ensemble, sources, DecodingConfig(beam=3), shortlist=shortlist), strict=True
+        sources, decode(ensemble, sources, DecodingConfig(beam=3, max_length=12), shortlist=shortlist), strict=True
     ):
         candidates = shortlist.candidates([*source, EOS_ID]).tolist()
         assert {*best.ids} <= {*candidates}

@@ -31,6 +31,7 @@ def model_of(kind, **changes):
     return loaded
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 @pytest.mark.parametrize("n_best", [2, 4])
 def test_translations_are_distinct_and_best_first(kind, n_best):

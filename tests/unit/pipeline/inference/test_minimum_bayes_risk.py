@@ -34,6 +34,7 @@ def as_candidates(texts: list[str]) -> list[Translation]:
     return [Translation(text, -1.0, -float(number), 1) for number, text in enumerate(texts)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", UTILITIES)
 @given(texts=st.lists(sentences | st.text(max_size=6), min_size=1, max_size=6, unique=True))
 def test_utilities_are_sacrebleus_segment_scores(name: str, texts: list[str]) -> None:

@@ -120,7 +120,8 @@ def test_memory_of_an_optimizer(optimizer: str, copies: int) -> None:
 @pytest.mark.parametrize("lora", [False, True])
 @pytest.mark.few(1)
 def test_muon_keeps_one_number_of_a_matrix_within_layers_and_two_of_others(lora: bool) -> None:
-    model = ModelConfig.model_validate({"encoder": {"layers": 1}, "decoder": {"layers": 2}})
+    size = {"dim": 32, "heads": 2, "feed_forward_dim": 48}
+    model = ModelConfig.model_validate({"encoder": {"layers": 1, **size}, "decoder": {"layers": 2, **size}})
     network = build(model, source_vocab=50, target_vocab=50)
     shapes = model_weight_shapes(model, source_vocab=50, target_vocab=50)
     if lora:

@@ -43,6 +43,7 @@ def parent_of(folder: Path, key: str) -> Path:
     return write(folder / "parent.toml", architecture, task, f"{key} = {value}")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("key", OWN_KEYS)
 def test_a_key_of_another_architecture_or_task_is_left_aside_where_it_is_inherited(key: str, tmp_path: Path) -> None:
     load_recipe(parent_of(tmp_path, key))

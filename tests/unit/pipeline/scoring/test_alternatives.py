@@ -335,6 +335,7 @@ def test_the_interval_is_wilsons(right: int, count: int) -> None:
     assert wilson_interval(right, count) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 50, 51, 400])
 def test_the_interval_of_a_share_is_exact_or_wilsons_but_at_its_ends(count: int) -> None:
     for right in range(count + 1):

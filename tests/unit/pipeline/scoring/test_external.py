@@ -73,6 +73,7 @@ def test_numbers_may_have_any_shape_that_a_number_has() -> None:
     assert list(run_command(metric(code), *SEGMENTS, lambda more: None)) == [1, -2.5, 0.5, 300, 0, 0.001, 7]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("text", ["nan", "inf", "-Infinity", "1_0", "", "٣", "0x1", "1 2", "null", "1e999", "x" * 5000])
 def test_what_is_not_a_finite_number_is_refused(text: str) -> None:
     said = failure(f"import sys\nsys.stdout.buffer.write('1\\n{text}\\n'.encode())")

@@ -73,6 +73,7 @@ def _confident(nll: float, rows: int = 300, width: int = 64, vocab: int = 500) -
     return scale * direction, weight, targets
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("nll", [3.0, 0.1, 0.01, 0.0006])
 def test_bf16_gradients_of_a_model_that_is_sure_are_as_good_as_autocasts(nll: float, smoothing: float) -> None:

@@ -221,6 +221,7 @@ def gradients(model: Any, loss: LossSums) -> list[Tensor]:
     return [torch.zeros_like(p) if each is None else each for p, each in zip(parameters, found, strict=True)]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_dropout_it_is_the_loss_of_one_pass(dataset: Path, kind: str) -> None:
     model, loss = setting(dataset, kind, NOTHING_DROPPED)
@@ -239,6 +240,7 @@ def test_without_dropout_it_is_the_loss_of_one_pass(dataset: Path, kind: str) ->
     assert sums[0] == pytest.approx(one.sum.item(), rel=1e-12)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_dropout_the_passes_are_apart_and_drawn_from_seed_and_step(dataset: Path, kind: str) -> None:
     _, loss = setting(dataset, kind, DROPPED, 5.0)

@@ -167,6 +167,7 @@ def test_a_model_of_texts_alone_may_learn_pages(tmp_path: Path) -> None:
     assert [target for _, target in read_pairs(corpus)] == ["<!DOCTYPE html>", "<html>"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("begin", ["a b 1.0 2.0 c ", "a b c 1.0 2.0 d ", "S-0\tx ", "0 ||| a "])
 def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path: Path) -> None:
     text = begin + "S-1\ty 1 ||| a b 1.0 2.0 " * 100_000

@@ -46,6 +46,7 @@ def quick(*kinds: str, all_kinds: Iterable[str] = KINDS) -> list[Any]:
     return [pytest.param(kind, marks=[pytest.mark.slow] * (kind not in kinds)) for kind in all_kinds]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "kind",
     quick(

@@ -30,6 +30,7 @@ def imported(name: str, folder: Path, *, whole: bool = True) -> Path:
     return taken(theirs).folder
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["gpt2", "llama", "pegasus"])
 def test_an_imported_model_grows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "draw_curves", lambda metrics, file: None)

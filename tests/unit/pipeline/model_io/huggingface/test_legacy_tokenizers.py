@@ -12,6 +12,7 @@ from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.runtime.progress import NullReporter
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["GPT-2", "masked", "pre-norm", "Llama, grouped heads"])
 def test_its_pieces_and_weights_are_the_same(name: str, tmp_path: Path) -> None:
     theirs, made = tmp_path / "theirs", []

@@ -92,6 +92,7 @@ def test_logits_are_theirs(model: Any) -> None:
         assert target_log_probs(ours.model, [source], [said])[0] == pytest.approx(log_p.item(), abs=20 * kind.exact)
 
 
+@pytest.mark.few(2)
 def test_greedy_output_is_theirs_of_200_lines(model: Any) -> None:
     kind, theirs, tokenizer, ours, row = model
     lines, code = drawn(200), language(tokenizer, kind.codes[1])

@@ -24,6 +24,7 @@ QUICK = (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", [pytest.param(each, marks=[pytest.mark.slow] * (each not in QUICK)) for each in MODELS]
 )

@@ -127,6 +127,7 @@ SPECIAL: dict[str, Callable[[Path], None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("special", SPECIAL)
 def test_what_is_no_file_of_the_folder_is_refused_at_once(made: Path, tmp_path: Path, special: str) -> None:
     (tmp_path / "secret").write_text("{}", "utf-8")
