@@ -20,23 +20,29 @@ def report_tables(report: Mapping[str, Any]) -> list[Table]:
         *_image_table(splits),
         _size_table(splits, sides),
         _length_table(splits, sides),
-        _dropped_table(splits["train"], "training pairs"),
-        *([_dropped_table(splits["valid"], "pairs of the fold")] if splits["valid"]["dropped"] else []),
+        _dropped_table(splits["train"], "training", _row_noun(splits)),
+        *([_dropped_table(splits["valid"], "held-out", _row_noun(splits))] if splits["valid"]["dropped"] else []),
         _overlap_table(report, sides),
         *_unwritable_table(splits),
     ]
 
 
 def describe_batches(report: Mapping[str, Any]) -> str:
-    """The cost of padding in a sentence. A task of one side has other batches; another seed one more or less."""
-    cost, corpora = report["batches"], report["splits"]["train"]["corpora"]
+    """The cost of padding in a sentence. A task of one side may have other batches; another seed one more or less."""
+    cost, train, noun = report["batches"], report["splits"]["train"], _row_noun(report["splits"])
+    batches = " a side, as translation has them" if noun == "pair" else ", a row each"
     return (
-        f"{'the first' if any('epochs' in each for each in corpora) else 'an'} epoch: "
-        f"{format_count(cost['rows_an_epoch'], 'pair')} in "
+        f"{'the first' if any('epochs' in each for each in train['corpora']) else 'an'} epoch: "
+        f"{format_count(cost['rows_an_epoch'], noun)} in "
         f"{format_count(cost['batches_an_epoch'], 'batch', 'batches')} of at most "
-        f"{cost['batch_tokens']:,} padded tokens a side, as translation has them; {cost['padding']:.1%} of the "
-        "positions are padding"
+        f"{cost['batch_tokens']:,} padded tokens{batches}; {cost['padding']:.1%} of the positions are padding"
     )
+
+
+def _row_noun(splits: Mapping[str, Any]) -> str:
+    """The word for a row of the training data: images have captions or labels beside them."""
+    train = splits["train"]
+    return "pair" if "images" in train or all(train[side]["tokens"] for side in _SIDES) else "text"
 
 
 def _size_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
@@ -76,10 +82,10 @@ def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
     return f"lengths in tokens, {' | '.join(sides)}", ["tokens", *splits], rows
 
 
-def _dropped_table(split: Mapping[str, Any], unit: str) -> Table:
+def _dropped_table(split: Mapping[str, Any], kind: str, noun: str) -> Table:
     num_read = split["read"]
     rows: list[list[object]] = [[reason, f"{n:,}", f"{n / num_read:.2%}"] for reason, n in split["dropped"].items()]
-    return f"dropped from the {num_read:,} {unit} read", ["reason", "pairs", "share"], rows
+    return f"dropped from the {num_read:,} {kind} {noun}s read", ["reason", f"{noun}s", "share"], rows
 
 
 def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:

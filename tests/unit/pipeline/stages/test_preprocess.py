@@ -1,4 +1,5 @@
 import json
+import re
 
 import datasets
 import numpy as np
@@ -117,6 +118,16 @@ def test_the_report_says_what_is_in_it(corpora, tokenizer, tmp_path):
     assert any(f"64 pairs in {num_batches} batches" in line and "; 0.0% of" in line for line in loud.lines)
 
 
+def test_rows_of_one_side_are_texts(corpora, tokenizer, tmp_path):
+    config = {**corpora(train=[*TRAIN, ("", "a " * 30)], valid=TRAIN[:2], test=TRAIN[:2]), "source": None}
+    loud = Loud()
+    run({**config, "limits": {"max_length": 20}, "batch_tokens": 16}, tokenizer, tmp_path / "dataset", loud)
+    (batches,) = (line for line in loud.lines if "epoch:" in line)
+    assert re.search(r"epoch: 64 texts in \d+ batches of at most 16 padded tokens, a row each; ", batches)
+    assert ["too long", "1", "1.54%"] in loud.tables["dropped from the 65 training texts read"]
+    assert not any("pair" in title for title in loud.tables)
+
+
 def test_nothing_is_dropped_from_validation_and_test(corpora, tokenizer, tmp_path):
     odd = [("", "a"), ("a " * 50, "a"), ("a", "a"), ("a", "a")]
     config = {**corpora(train=TRAIN, valid=odd, test=odd), "batch_tokens": 16}
@@ -141,7 +152,7 @@ def test_the_folds_together_are_what_is_trained_on_without_them(corpora, tokeniz
         report = json.loads((folder / "report.json").read_text())
         assert report["overlap"]["valid"]["sources"] == 0
         dropped.append(sum(report["splits"]["valid"]["dropped"].values()))
-        assert any(title.endswith("pairs of the fold read") for title in loud.tables)
+        assert any(title.endswith("held-out pairs read") for title in loud.tables)
     assert len(found) == expected
     assert len(set(found)) == expected
     assert sum(dropped) == len(TRAIN) + len(odd) - expected == 8
