@@ -1,5 +1,4 @@
-"""`python -m bench decode`: output tokens a second of a model, compared with CTranslate2 and Hugging Face with its
-weights."""
+"""`python -m bench decode`: output tokens a second of a model, beside CTranslate2 and others with its weights."""
 
 import json as json_module
 import os
@@ -18,8 +17,15 @@ if TYPE_CHECKING:
     from bench.compare import Contestant, Figures
 
 PEERS_FOLDER = Path(__file__).parent.parent / "peers" / "decoding"
-PROGRAMS = {"tfm": "bench.decoding.decode_tfm", "ctranslate2": "bench.peers.decoding.decode_ctranslate2"}
-PEER_METAVAR = "ctranslate2 or huggingface=VENV"
+PROGRAMS = {
+    "tfm": "bench.decoding.decode_tfm",
+    "ctranslate2": "bench.peers.decoding.decode_ctranslate2",
+    "bergamot": "bench.peers.decoding.decode_bergamot",
+}
+"""By contestant, what our own Python runs."""
+PLACES = {"ctranslate2": "", "huggingface": "bin/python", "bergamot": "worker/bergamot-translator-worker.wasm"}
+"""By peer, the file that has to be in the folder that is given with it; CTranslate2 has none."""
+PEER_METAVAR = "ctranslate2, huggingface=VENV or bergamot=PACKAGE"
 
 
 def decode(
@@ -30,7 +36,14 @@ def decode(
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option("--against", metavar="PEER", help="ctranslate2 (extra: export) or huggingface=VENV; both by two."),
+        typer.Option(
+            "--against",
+            metavar="PEER",
+            help="ctranslate2 (extra: export), huggingface=VENV or bergamot=PACKAGE, of npm; several by several.",
+        ),
+    ] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option("--vocabulary", metavar="FILE.model", help="Bergamot's: the tokenizer's, as it was.")
     ] = None,
     precision: Annotated[
         list[str] | None,
@@ -57,12 +70,14 @@ def decode(
     predict: Predict = None,
     json: Json = None,
 ) -> None:
-    """Output tokens a second, beside CTranslate2 and Hugging Face.
+    """Output tokens a second, beside CTranslate2 and others.
 
     All decode from token ids to token ids, with the same weights: CTranslate2 reads what `tfm export` makes of the
     model, and `generate` of Hugging Face has an M2M100 that is given them (pre-norm with sinusoids alone). A process
     loads the model, translates 256 sentences to warm up, and is timed on all lines. All have the same limit of length
-    and stop as their beams do, at W finished hypotheses.
+    and stop as their beams do, at W finished hypotheses. Bergamot's engine, which node runs by one thread, reads and
+    writes text, has its own batches and limit, and begins without the vector of `<s>`: post-norm models with
+    sinusoids, one table of pieces and a SentencePiece vocabulary whose `</s>` is 0 and whose `<unk>` is 1.
     """
     from bench.processes import run_tfm
     from bench.report import contest, write_json
@@ -71,6 +86,8 @@ def decode(
     processes, rivals = workers_and_threads(layout), parse_peers(against or [])
     if "huggingface" in rivals and kind not in ("float32", "bfloat16", "float16"):
         raise typer.BadParameter(f"{kind}: huggingface has float32, bfloat16 and float16", param_hint="--type")
+    if "bergamot" in rivals and (vocabulary is None or not vocabulary.is_file()):
+        raise typer.BadParameter("give bergamot the SentencePiece model of the vocabulary", param_hint="--vocabulary")
     model = resolve_model_folder(model).resolve()
     lines, references = read_lines(source, reference, limit)
     options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}
@@ -81,6 +98,10 @@ def decode(
         request = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
         if "ctranslate2" in rivals:
             run_tfm("export", model, "--to", "ctranslate2", "--out", request["engine"])
+        if "bergamot" in rivals:
+            request |= {"marian": f"{temporary}/marian", "package": str(rivals["bergamot"])}
+            request |= {"vocabulary": str(vocabulary)}
+            run_tfm("export", model, "--to", "huggingface", "--out", request["marian"])
         if "huggingface" in rivals:
             request |= huggingface_request(model, lines)
         kinds = [""] if shortlist is None else ["", " shortlist"]
@@ -98,18 +119,15 @@ def decode(
 
 
 def parse_peers(against: Sequence[str]) -> dict[str, Path | None]:
-    """The peers by NAME or NAME=VENV, with their environments. Raises typer's usage error for one there is not."""
-    from bench.training.workload import venv_python
-
+    """The peers by NAME or NAME=FOLDER, with their folders. Raises typer's usage error for one there is not."""
     peers: dict[str, Path | None] = {}
     for text in against:
-        name, _, folder = text.partition("=")
-        venv = Path(folder).expanduser() if folder else None
-        if (name, venv is None) not in {("ctranslate2", True), ("huggingface", False)} or not venv_python(
-            venv
-        ).exists():
-            raise typer.BadParameter(f"{text}: write {PEER_METAVAR}, a virtual environment", param_hint="--against")
-        peers[name] = venv
+        name, _, words = text.partition("=")
+        folder = Path(words).expanduser().absolute() if words else None
+        place = PLACES.get(name)
+        if place is None or bool(place) != (folder is not None) or not (folder is None or (folder / place).exists()):
+            raise typer.BadParameter(f"{text}: write {PEER_METAVAR}, a folder", param_hint="--against")
+        peers[name] = folder
     return peers
 
 
@@ -133,25 +151,25 @@ def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
 
 
 def make_contestant(
-    name: str, request: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
+    name: str, request: dict[str, Any], outputs: dict[str, list[list[int]]], folder: Path | None
 ) -> "Contestant":
-    """Make a contestant that decodes and stores the ids of its last round in `outputs`; venv: its own, if not ours."""
+    """Make a contestant that decodes and stores the ids of its last round in `outputs`; folder: the peer's, if any."""
     from bench.compare import Contestant
     from bench.processes import run, run_module
     from bench.training.workload import venv_python
 
     def decode_file() -> "Figures":
         program, *options = name.split()
-        if venv is None:
+        if program in PROGRAMS:
             engine_options = {
                 "precision": options[0] if options else "",
                 "shortlist": request["shortlist"] if options[1:] else None,
             }
             process = run_module(PROGRAMS[program], request | engine_options)
         else:
-            with TemporaryDirectory() as folder:
-                command = [venv_python(venv), PEERS_FOLDER / f"decode_{name}.py"]
-                process = run(command, folder=Path(folder), text=json_module.dumps(request))
+            with TemporaryDirectory() as temporary:
+                command = [venv_python(folder), PEERS_FOLDER / f"decode_{name}.py"]
+                process = run(command, folder=Path(temporary), text=json_module.dumps(request))
         answer = process.answer()
         outputs[name] = answer["found"]
         if request["one_at_a_time"]:
