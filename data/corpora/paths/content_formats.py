@@ -54,12 +54,13 @@ def detect_content_format(path: Path) -> str:
         raise ExportableFileError(problem, file=path)
     if head.startswith((b"{", b"[{")):
         return "jsonl"
-    if (problem := markdown_problem(lines) or fixed_width_problem(lines)) is not None:
+    has_words = has_word_per_line(path)
+    if (problem := markdown_problem(lines) or (None if has_words else fixed_width_problem(lines))) is not None:
         raise ExportableFileError(problem, file=path)
     filled = [line for line in lines if line.strip()]
     if filled and (_have_class_labels(filled) or all(map(is_pronunciation, filled))):
         return "labelled"
-    if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or has_word_per_line(path):
+    if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or has_words:
         return "conll"
     rows = [line for line in filled if not line.startswith(COMMENT_MARK)]
     if rows and all("\t" in line for line in rows):
@@ -97,7 +98,7 @@ def has_word_per_line(path: Path) -> bool:
         return True
     text = "\n".join(line.strip() for line in lines).strip("\n")
     has_words = not any(re.search(r"\s", cell.strip()) for each in cells for cell in each)
-    is_narrow = layout.is_tabbed or layout.width <= MAX_COLUMNS_BY_SPACES
+    is_narrow = layout.separator == "tabs" or layout.width <= MAX_COLUMNS_BY_SPACES
     return (
         "\n\n" in text
         and is_narrow

@@ -24,7 +24,7 @@ from tfm.data.corpora.paths.content_formats import (
     has_word_per_line,
     is_conll_x,
 )
-from tfm.data.corpora.tables.choices import choices_problem
+from tfm.data.corpora.tables.choices import choices_problem, unnamed_choices_problem
 from tfm.data.corpora.tables.layouts import has_usual_names
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
 from tfm.data.corpora.tables.structures import has_columns, value_problem, whole_document_problem
@@ -193,6 +193,8 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         column_indices = column_indices_by_name(first) or choose_column_indices(other_rows, len(first))
         return DetectedColumns(range(len(first)), column_indices=column_indices, has_repeated_names=True)
     if not is_header(first, other_rows):
+        if (problem := unnamed_choices_problem(rows)) is not None:
+            raise ExportableFileError(problem, file=path)
         column_indices = choose_column_indices(rows, len(first))
         return DetectedColumns(
             range(len(first)), column_indices=column_indices, has_languages=are_tatoeba_rows(rows, column_indices)
@@ -239,7 +241,8 @@ def _parquet_rows(path: Path) -> list[Mapping[str, object]]:
 
 def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColumns:
     """The columns of rows whose values may be others than text."""
-    names = list(rows[0]) if rows else []
+    names = [*rows[0]] if rows else []
+    names = [name for name in names if 2 * sum(name in row for row in rows) >= len(rows)] or names
     cells = [[_value_text(row.get(name)) for name in names] for row in rows]
     column_indices = column_indices_by_name(names) or choose_column_indices(cells, len(names), names)
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))

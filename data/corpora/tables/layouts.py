@@ -82,6 +82,8 @@ def title_problem(lines: Sequence[str]) -> str | None:
         rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=mark) if any(row)]
         num_titles = next((number for number, row in enumerate(rows) if sum(map(bool, row)) > 1), 0)
         table = rows[num_titles:]
+        if mark != "," and _are_csv_rows(lines):
+            continue
         if not 0 < num_titles <= MAX_TITLES or len(table) < MIN_LINES_JUDGED - 1 or len({*map(len, table)}) > 1:
             continue
         if len(rows[0]) == 1 or has_usual_names(table[0]):
@@ -89,6 +91,12 @@ def title_problem(lines: Sequence[str]) -> str | None:
             text = "".join(rows[0])
             return f"has {titles} above the table ({text:.40}): remove {'that' if num_titles == 1 else 'those'}"
     return None
+
+
+def _are_csv_rows(lines: Sequence[str]) -> bool:
+    """Whether commas give each line as many cells: their header is no title above what semicolons divide."""
+    widths = {len(row) for row in csv.reader(f"{line}\n" for line in lines) if row}
+    return len(widths) == 1 and widths != {1}
 
 
 def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:

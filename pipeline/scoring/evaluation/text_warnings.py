@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tfm.data.errors import format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.breakdown import has_label_metrics
-from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings
+from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings, unseen_character_warnings
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_tags_warning, unknown_tags_warning
 from tfm.pipeline.scoring.metrics.labels import label_warnings
 from tfm.pipeline.scoring.metrics.references import num_blank_segments
@@ -26,6 +26,8 @@ def reference_warnings(references: Sequence[Sequence[str]], config: EvaluationCo
         blank = format_share(count, len(references[0]), "segment", "has", "have")
         problem = f"{blank} a blank reference, of which only a blank output is right"
         warnings.append(f"{problem}; remove those whose reference is missing")
+    for lines in references:
+        warnings += unseen_character_warnings(lines, "references")
     tags_warning = entity_tags_warning(references[0])
     return warnings if tags_warning is None else [*warnings, tags_warning]
 
