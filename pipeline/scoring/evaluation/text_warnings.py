@@ -38,7 +38,7 @@ def hypothesis_warnings(
     config: EvaluationConfig,
     skip_reasons: Mapping[str, str],
 ) -> list[str]:
-    """Warnings about hypotheses: they are tokenised, hold something else than texts, or labels that are no tags.
+    """Warnings about hypotheses: they are tokenised, blank, hold something else than texts, or labels that are no tags.
 
     Args:
         hypotheses: one for each segment.
@@ -52,6 +52,12 @@ def hypothesis_warnings(
             '100 or more hypotheses end in " .", as tokenised text does; '
             "detokenise them, or the scores are not comparable with others"
         )
+    missing = sum(
+        bool(text.strip()) > bool(given.strip()) for given, text in zip(hypotheses, references[0], strict=True)
+    )
+    if missing:
+        are = "is blank, where the reference has" if missing == 1 else "are blank, where references have"
+        warnings.append(f"{missing:,} of {len(hypotheses):,} hypotheses {are} text: if a system failed, run it again")
     warnings += hypothesis_form_warnings(hypotheses, references[0])
     if ENTITY_F1 in config.metrics and ENTITY_F1 not in skip_reasons:
         tags_warning = unknown_tags_warning(hypotheses, config)

@@ -51,5 +51,12 @@ def test_characters_that_nobody_sees_are_warned_of_where_a_side_lacks_them(chara
     "text", ["a\tb", "\u1780\u200b\u1780", "\U0001f469\u200d\U0001f52c", "a\u00a0\u2028b", "\u200fab"]
 )
 def test_tabs_joiners_and_marks_of_direction_are_text(text: str) -> None:
-    assert hypothesis_warnings([text], ["a b"], EvaluationConfig(), {}) == []
+    assert hypothesis_warnings([text], [["a b"]], EvaluationConfig(), {}) == []
     assert reference_warnings([[text]], EvaluationConfig()) == []
+
+
+def test_blank_hypotheses_are_warned_of_where_their_reference_is_not() -> None:
+    config = EvaluationConfig()
+    (warning,) = hypothesis_warnings(["", " ", "a", ""], [["a b", "b c", "c d", ""]], config, {})
+    assert warning.startswith("2 of 4 hypotheses are blank, where references have text")
+    assert hypothesis_warnings(["a", ""], [["a b", " "]], config, {}) == []
