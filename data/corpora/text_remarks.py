@@ -96,7 +96,7 @@ def _pair_remark(lines: Sequence[str]) -> str | None:
     return None
 
 
-def _csv_remark(lines: Sequence[str]) -> str | None:
+def csv_remark(lines: Sequence[str]) -> str | None:
     """A remark on cells between delimiters that are in quotation marks, numbered, or below a header of usual names."""
     for mark in CSV_DELIMITERS:
         try:
@@ -137,4 +137,4 @@ def _factor_remark(lines: Sequence[str]) -> str | None:
     return None
 
 
-REMARKS_OF_ROWS = (_tab_remark, _label_remark, _pair_remark, markdown_problem, _csv_remark, _factor_remark)
+REMARKS_OF_ROWS = (_tab_remark, _label_remark, _pair_remark, markdown_problem, csv_remark, _factor_remark)

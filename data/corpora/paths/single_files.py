@@ -21,6 +21,7 @@ from tfm.data.corpora.paths.content_formats import (
     MAX_LINES_SAMPLED,
     check_layout,
     detect_content_format,
+    format_by_content,
     has_word_per_line,
     is_conll_x,
 )
@@ -84,9 +85,12 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     Raises:
         ExportableFileError: the file is one that a text or table is to be exported from, or text with tags or times.
     """
-    format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
+    named_format = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
+    format_ = named_format
     try:
-        format_ = format_ or detect_content_format(path)
+        format_ = (
+            format_by_content(path, format_) if format_ in ("csv", "tsv") else format_ or detect_content_format(path)
+        )
         if format_ == "conll" and are_tagged_sentences(path):
             format_ = "tsv"
         if format_ == "conll" and is_conll_x(path):
@@ -96,13 +100,15 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         if format_ == "tsv" and has_word_per_line(path):
             format_ = "conll"
         detected = _detect_columns(path, format_)
-        long_delimiter = find_long_delimiter(path) if format_ == "csv" else None
+        delimiter = find_long_delimiter(path) if format_ == "csv" else None
+        if (format_, named_format) == ("csv", "tsv"):
+            delimiter = find_delimiter(path, ["1"], is_headed=False)
     except ExportableFileError:
         raise
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_ = format_ or "text"
         detected = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
-        long_delimiter = None
+        delimiter = None
     target_only = f'{{ source = "none", target = "{path}" }}'
     if format_ == "text" and not sources:
         return target_only
@@ -110,8 +116,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         pair = f'{{ source = "{path}", target = "OTHER" }}'
         return f"{pair}, where line i of OTHER is the translation of line i, or {target_only} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
-    if long_delimiter is not None:
-        table += f', delimiter = "{long_delimiter}"'
+    if delimiter is not None:
+        table += f', delimiter = "{delimiter}"'
     if format_ == "conll":
         return table + _conll_columns(path)
     if format_ == "labelled" and is_pronunciation(next(open_lines(path), "")):

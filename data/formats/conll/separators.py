@@ -1,6 +1,4 @@
-"""What separates the columns of a file: tabs, tabs and spaces, or white space of any kind, as what was copied from a
-page or a PDF has it.
-"""
+"""The separator of a file's columns: tabs, spaces, both, or white space of any kind, as text copied from a page has."""
 
 import re
 import unicodedata
@@ -55,10 +53,10 @@ def _has_columns_within_cells(lines: Sequence[str]) -> bool:
     if len(lines) < MIN_ROWS_JUDGED or not _have_one_width(lines, "spaces"):
         return False
     rows = [[cell.split(" ") for cell in line.rstrip("\t").split("\t")] for line in lines]
-    widths = {tuple(map(len, row)) for row in rows}
-    if len(widths) > 1 or max(*widths) == 1:
+    widths = [len(cell) for cell in rows[0]]
+    if max(widths) == 1 or any([*map(len, row)] != widths for row in rows):
         return False
-    place = next(index for index, cell in enumerate(rows[0]) if len(cell) > 1)
+    place = next(index for index, width in enumerate(widths) if width > 1)
     return 2 * len({row[place][1] for row in rows}) <= len(rows)
 
 

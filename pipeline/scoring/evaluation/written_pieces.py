@@ -17,11 +17,11 @@ REMEDIES_BY_FORM: Mapping[re.Pattern[str], str] = {
 """By what is found in lines, what to do."""
 UNSEEN_CHARACTERS: Mapping[re.Pattern[str], str] = {
     re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]"): (
-        r"control characters ({}), scored as letters: remove them, as by perl -CSD -pe 's/(?![\t\n])\p{{Cc}}//g' FILE"
+        r"control characters ({}), scored with the text: remove them by perl -CSD -pe 's/(?![\t\n])\p{{Cc}}//g' FILE"
     ),
     re.compile(
         "\ufeff"
-    ): r"a byte order mark within ({}), scored as a letter: remove it, as by sed 's/\xef\xbb\xbf//g' FILE",
+    ): r"byte order marks ({}), scored with the text: remove them, as by sed 's/\xef\xbb\xbf//g' FILE",
     re.compile(
         "\ufffd"
     ): "replacement characters ({}), as where text was decoded by a wrong encoding: decode it anew by its own",

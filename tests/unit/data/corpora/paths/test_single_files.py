@@ -179,6 +179,20 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "go\tpos=V,tense=PST\twent\nbe\tpos=V\tbe\n",
         [("go pos=V,tense=PST", "went"), ("be pos=V", "be")],
     ),
+    "reviews.txt": (
+        "text,label\n" + "".join(f'"A dog, {each}",{"pos" if each % 2 else "neg"}\n' for each in range(4)),
+        [(f"A dog, {each}", "pos" if each % 2 else "neg") for each in range(4)],
+    ),
+    "bars": (
+        "".join(f"a dog {each}|Hund {each}\n" for each in range(4)),
+        [(f"a dog {n}", f"Hund {n}") for n in range(4)],
+    ),
+    "indented.txt": (
+        '[\n {"en": "A dog", "de": "Hund"},\n {"en": "No", "de": "Nein"}\n]\n',
+        [("A dog", "Hund"), ("No", "Nein")],
+    ),
+    "semicolons.tsv": ("en;de\n" + "a dog;ein Hund\n" * 4, [("a dog", "ein Hund")] * 4),
+    "objects.csv": ('{"en": "A dog", "de": "Hund"}\n', [("A dog", "Hund")]),
     "deep.jsonl": ('{"id": 1, "text": {"raw": {"en": "A dog", "de": "Hund"}}}\n', [("A dog", "Hund")]),
     "nested.jsonl": ('{"id": 1, "text": {"en": "A dog", "de": "Hund"}}\n', [("A dog", "Hund")]),
     "regions.tmx": (
