@@ -32,8 +32,8 @@ def choices_problem(rows: Rows) -> str | None:
     if (pair := _contrast_columns(list(rows[0]) if rows else [])) is not None:
         return (
             f"its rows are right and wrong texts ({', '.join(pair)}): `tfm evaluate --contrast FILE` asks a model, of "
-            'rows of JSON such as {"right": "...", "wrong": "..."}, which docs/scores/likelier.md writes; data.train reads '
-            "single columns as texts"
+            'rows of JSON such as {"right": "...", "wrong": "..."}, as docs/scores/likelier.md writes them; '
+            "data.train reads single columns as texts"
         )
     columns = _choice_columns(rows)
     return _problem_of(", ".join(columns)) if columns else None
@@ -54,8 +54,8 @@ def _problem_of(columns: str) -> str:
     return (
         f"its rows are questions with choices ({columns:.60}), and another column says which is right: "
         "`tfm evaluate --choices FILE` asks a model, of rows of JSON such as "
-        '{"context": "...", "choices": ["...", "..."], "answer": 0}, which docs/scores/likelier.md writes; data.train reads '
-        "single columns as texts"
+        '{"context": "...", "choices": ["...", "..."], "answer": 0}, as docs/scores/likelier.md writes them; '
+        "data.train reads single columns as texts"
     )
 
 
