@@ -7,6 +7,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.breakdown import has_label_metrics
 from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings, unseen_character_warnings
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_tags_warning, unknown_tags_warning
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import word_error_rate_warning
 from tfm.pipeline.scoring.metrics.labels import label_warnings
 from tfm.pipeline.scoring.metrics.references import num_blank_segments
 from tfm.pipeline.scoring.metrics.registry import looks_tokenized
@@ -28,8 +29,8 @@ def reference_warnings(references: Sequence[Sequence[str]], config: EvaluationCo
         warnings.append(f"{problem}; remove those whose reference is missing")
     for lines in references:
         warnings += unseen_character_warnings(lines, "references")
-    tags_warning = entity_tags_warning(references[0])
-    return warnings if tags_warning is None else [*warnings, tags_warning]
+    further = (entity_tags_warning(references[0]), word_error_rate_warning(references, config))
+    return [*warnings, *(warning for warning in further if warning is not None)]
 
 
 def hypothesis_warnings(

@@ -60,3 +60,16 @@ def test_blank_hypotheses_are_warned_of_where_their_reference_is_not() -> None:
     (warning,) = hypothesis_warnings(["", " ", "a", ""], [["a b", "b c", "c d", ""]], config, {})
     assert warning.startswith("2 of 4 hypotheses are blank, where references have text")
     assert hypothesis_warnings(["a", ""], [["a b", " "]], config, {}) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["我爱北京天安门，天安门上太阳升。", "私は東京に行きますが、猫は家にいます。", "สวัสดีชาวโลกหนังสือเล่มใหม่"]
+)
+def test_word_error_rates_of_lines_without_spaces_are_warned_of(text: str) -> None:
+    """WER was the share of wrong lines, unsaid, where chrF++ is a dash."""
+    config = EvaluationConfig(metrics=["wer", "cer"])
+    (warning,) = reference_warnings([[text, text]], config)
+    assert warning.startswith("wer counts what stands between white space, which holds 0 % of the references' letters")
+    for other in (config.model_copy(update={"words": "line"}), EvaluationConfig(metrics=["cer"])):
+        assert reference_warnings([[text]], other) == []
+    assert reference_warnings([[" ".join(text), "a dog", "안녕하세요 세계 새로운 책이"]], config) == []
