@@ -1,6 +1,5 @@
 """The format of a file whose name does not say it, by its first lines; and files that are no texts or tables."""
 
-import csv
 import re
 from collections.abc import Sequence
 from itertools import islice
@@ -15,7 +14,7 @@ from tfm.data.corpora.markup.problems import (
     tag_columns_problem,
 )
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED
-from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem
+from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem, split_sample
 from tfm.data.corpora.tables.lines import find_long_delimiter
 from tfm.data.corpora.text_remarks import csv_remark
 from tfm.data.errors import ExportableFileError
@@ -83,8 +82,8 @@ def format_by_content(path: Path, format_: str) -> str:
     if format_ != "tsv" or len(lines) < MIN_ROWS_JUDGED or any("\t" in line for line in lines):
         return format_
     delimiter = find_delimiter(path, ["1"], is_headed=False)
-    widths = {len(row) for row in csv.reader(lines, delimiter=delimiter)}
-    return "csv" if len(widths) == 1 and max(widths) > 1 else format_
+    widths = {len(row) for row in split_sample(lines, delimiter)}
+    return "csv" if len(widths) == 1 and min(widths) > 1 else format_
 
 
 def _has_delimited_cells(lines: Sequence[str]) -> bool:

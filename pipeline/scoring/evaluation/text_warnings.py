@@ -53,9 +53,8 @@ def hypothesis_warnings(
             '100 or more hypotheses end in " .", as tokenised text does; '
             "detokenise them, or the scores are not comparable with others"
         )
-    missing = sum(
-        bool(text.strip()) > bool(given.strip()) for given, text in zip(hypotheses, references[0], strict=True)
-    )
+    columns = zip(hypotheses, *references, strict=True)
+    missing = sum(not given.strip() and any(map(str.strip, texts)) for given, *texts in columns)
     if missing:
         are = "is blank, where the reference has" if missing == 1 else "are blank, where references have"
         warnings.append(f"{missing:,} of {len(hypotheses):,} hypotheses {are} text: if a system failed, run it again")

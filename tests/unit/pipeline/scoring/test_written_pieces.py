@@ -60,6 +60,7 @@ def test_blank_hypotheses_are_warned_of_where_their_reference_is_not() -> None:
     (warning,) = hypothesis_warnings(["", " ", "a", ""], [["a b", "b c", "c d", ""]], config, {})
     assert warning.startswith("2 of 4 hypotheses are blank, where references have text")
     assert hypothesis_warnings(["a", ""], [["a b", " "]], config, {}) == []
+    assert len(hypothesis_warnings(["a", ""], [["a b", " "], ["", "b"]], config, {})) == 1
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,8 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     ),
     "semicolons.tsv": ("en;de\n" + "a dog;ein Hund\n" * 4, [("a dog", "ein Hund")] * 4),
     "objects.csv": ('{"en": "A dog", "de": "Hund"}\n', [("A dog", "Hund")]),
+    "carriage_return.csv": ("text,label\nfoo\rbar,x\nok,y\n", [("foo\rbar", "x"), ("ok", "y")]),
+    "long_cell.csv": (f"text,label\n{'a ' * 100_000}b,x\nok,y\n", [(f"{'a ' * 100_000}b", "x"), ("ok", "y")]),
     "deep.jsonl": ('{"id": 1, "text": {"raw": {"en": "A dog", "de": "Hund"}}}\n', [("A dog", "Hund")]),
     "nested.jsonl": ('{"id": 1, "text": {"en": "A dog", "de": "Hund"}}\n', [("A dog", "Hund")]),
     "regions.tmx": (
