@@ -57,6 +57,8 @@ class Tokenizer:
         backend.encode_special_tokens = True
         backend.no_padding()
         backend.no_truncation()  # a text is encoded unchanged and in full
+        if getattr(backend.model, "dropout", None) is not None:
+            backend.model.dropout = None  # and always alike; training draws by `training.bpe_dropout`
         self._backend = backend
         self._prefix_ids: tuple[int, ...] = ()  # of languages and tags, before each text that has pieces
         self.vocab_size = num_ids(backend)

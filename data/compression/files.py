@@ -58,9 +58,13 @@ def _open_xz(compressed: BufferedReader, _: Path) -> BufferedIOBase:
 DOCUMENTS_BY_MEMBER = {
     "xl/workbook.xml": "is an Excel workbook: save the sheet as CSV UTF-8, and give that",
     "word/document.xml": "is a Word document: save it as plain text in UTF-8, and give that",
+    "xl/workbook.bin": "is an Excel workbook: save the sheet as CSV UTF-8, and give that",
+    "ppt/presentation.xml": "is a presentation: save its text as plain text in UTF-8, and give that",
+    "META-INF/container.xml": "is an e-book (EPUB): write its text, as by pandoc -t plain FILE, and give that",
+    "collection.anki2": "is a deck of Anki: export its notes as plain text, and give that",
     "META-INF/manifest.xml": "is an OpenDocument file: save it as CSV or plain text in UTF-8, and give that",
 }
-"""Files of offices, which are zip archives, by a file that each has in it."""
+"""Files of offices and other programs, which are zip archives, by a file that each has in it."""
 
 
 def _open_zip(compressed: BufferedReader, path: Path) -> BufferedIOBase:

@@ -1,12 +1,11 @@
 """Remarks on files that are read as a text a line, though they seem to be rows of a table or a document."""
 
-import csv
 import json
 import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tfm.data.corpora.tables.layouts import has_usual_names, markdown_problem
+from tfm.data.corpora.tables.layouts import has_usual_names, markdown_problem, split_sample
 from tfm.data.formats.fasttext import LABEL_PREFIX
 
 MIN_LINES_JUDGED, MIN_JSON_LINES_JUDGED = 4, 2
@@ -96,14 +95,11 @@ def _pair_remark(lines: Sequence[str]) -> str | None:
     return None
 
 
-def _csv_remark(lines: Sequence[str]) -> str | None:
+def csv_remark(lines: Sequence[str]) -> str | None:
     """A remark on cells between delimiters that are in quotation marks, numbered, or below a header of usual names."""
     for mark in CSV_DELIMITERS:
-        try:
-            rows = [*csv.reader((f"{line}\n" for line in lines), delimiter=mark)]
-        except csv.Error:
-            continue
-        if len(rows[0]) < 2 or len({*map(len, rows)}) > 1:
+        rows = split_sample(lines, mark)
+        if not rows or len(rows[0]) < 2 or len({*map(len, rows)}) > 1:
             continue
         is_quoted = all(line[0] == line[-1] == '"' and f'"{mark}"' in line for line in lines)
         if is_quoted or _are_numbered(rows[1:]) or _are_names(rows[0]):
@@ -137,4 +133,4 @@ def _factor_remark(lines: Sequence[str]) -> str | None:
     return None
 
 
-REMARKS_OF_ROWS = (_tab_remark, _label_remark, _pair_remark, markdown_problem, _csv_remark, _factor_remark)
+REMARKS_OF_ROWS = (_tab_remark, _label_remark, _pair_remark, markdown_problem, csv_remark, _factor_remark)

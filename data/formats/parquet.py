@@ -91,7 +91,7 @@ def _num_decodable_rows(pages: Sequence[Page], leaf: Any) -> int:
         repeats = [leaf.length]
     elif leaf.physical_type != "BYTE_ARRAY":
         repeats = []
-    return max(1, BATCH_BYTES // max(1, *shares, *repeats))
+    return max(1, BATCH_BYTES // max([1, *shares, *repeats]))
 
 
 def _num_decodable_list_rows(pages: Sequence[Page]) -> int:

@@ -88,12 +88,15 @@ def read_pages(stream: BinaryIO, chunk: ColumnChunk) -> Iterator[Page]:
 
 
 def _parse_chunk(column_chunk: dict[int, Any]) -> ColumnChunk:
-    """A chunk by its ColumnMetaData. It begins with its dictionary if it has one."""
+    """A chunk by its ColumnMetaData. It begins with its dictionary if it has one; of a chunk without values, whose data
+    begin nowhere, the place of these is 0.
+    """
     path = tuple(part.decode("utf-8") for part in column_chunk[3])
     begin, dictionary, num_bytes = column_chunk[9], column_chunk.get(11) or 0, column_chunk[7]
     if min(begin, num_bytes) < 0:
         raise ValueError("its metadata are damaged")
-    return ColumnChunk(path, dictionary if 0 < dictionary < begin else begin, num_bytes)
+    has_dictionary = dictionary > 0 and (dictionary < begin or begin == 0)
+    return ColumnChunk(path, dictionary if has_dictionary else begin, num_bytes)
 
 
 def _read_page_header(stream: BinaryIO, offset: int) -> tuple[dict[int, Any], int]:

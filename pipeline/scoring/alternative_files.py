@@ -19,6 +19,11 @@ from tfm.data.synthetic import registry
 AlternativeKind: TypeAlias = Literal["choices", "contrast"]
 Row: TypeAlias = Mapping[str, Any]
 MAX_CHARACTERS_SHOWN = 40  # characters of a value in an error
+EXAMPLES: Mapping[AlternativeKind, str] = {
+    "choices": '{"context": "...", "choices": ["...", "..."], "answer": 0}',
+    "contrast": '{"right": "...", "wrong": "..."}',
+}
+"""By kind, a line that is an item."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,10 @@ class AlternativeSet:
 
 class _InvalidItemError(Exception):
     """Problem with a line."""
+
+
+class _OtherFormError(_InvalidItemError):
+    """The line is an item of another form."""
 
 
 def read_alternatives(file: Path, kind: AlternativeKind) -> AlternativeSet:
@@ -105,13 +114,19 @@ def _read_items(file: Path, kind: AlternativeKind) -> Iterator[AlternativeItem]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"not JSON: {error}", file=file, line=number) from None
+            raise DataError(f"not JSON: {error}; {_format_remedy(kind)}", file=file, line=number) from None
         try:
             if not isinstance(row, dict):
-                raise _InvalidItemError(f"{_format_value(row)} is not a JSON object")
+                raise _OtherFormError(f"{_format_value(row)} is not a JSON object")
             yield parse_item(row, number, kind)
+        except _OtherFormError as wrong:
+            raise DataError(f"{wrong}; {_format_remedy(kind)}", file=file, line=number) from None
         except _InvalidItemError as wrong:
             raise DataError(str(wrong), file=file, line=number) from None
+
+
+def _format_remedy(kind: AlternativeKind) -> str:
+    return f"a line is {EXAMPLES[kind]}: docs/scores/likelier.md has what writes such lines of published sets"
 
 
 def _parse_choices(row: Row) -> tuple[str, tuple[str, ...], int]:
@@ -146,7 +161,7 @@ ROW_KEYS: Mapping[AlternativeKind, tuple[str, ...]] = {
 
 def _get_value(row: Row, key: str) -> Any:
     if key not in row:
-        raise _InvalidItemError(f'there is no "{key}"; it has {format_names(row) or "nothing"}')
+        raise _OtherFormError(f'there is no "{key}"; it has {format_names(row) or "nothing"}')
     return row[key]
 
 

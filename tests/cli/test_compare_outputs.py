@@ -106,6 +106,15 @@ def test_the_page_latex_markdown_and_the_ledger(files: dict[str, list[str]]) -> 
     assert [row.split()[0] for row in rows] == ["B", "A"]
 
 
+def test_a_system_has_its_own_name_in_the_caption_of_a_table(files: dict[str, list[str]]) -> None:
+    """A system `a` without an interval was `A` at the beginning of a sentence."""
+    for name in ("ref", "one", "two"):
+        write_lines(Path(name), files[name][:30])
+    latex = compared("--reference", "ref", "a=one", "b=two", "--metric", "bleu", "--latex").out
+    assert " a, b: bleu: no interval" in latex
+    assert "caption{Scores on ref (30 segments)" in latex
+
+
 def test_an_external_metric_is_computed_and_tested(files: dict[str, list[str]]) -> None:
     script = "import json, sys\nfor line in sys.stdin: print(len(json.loads(line)['hypothesis']))\n"
     Path("count.py").write_text(script)

@@ -16,6 +16,10 @@ MAX_PIECE_CHARACTERS = 1000
 VERSION_LINE = re.compile(r"#version: *(\S+)")
 CONTROL_NAMES = ("<unk>", "<s>", "</s>", "<pad>", "<eos>", "<bos>", "<blank>", "<mask>")
 """Entries of vocabularies that are no pieces of texts."""
+ENTRY_PATTERN = re.compile(r"(?P<piece>\S.*?)[ \t]+\d+")
+"""A piece with its count."""
+OBJECT_START = re.compile(r"\s*\{(?:\s*\".*)?")
+YAML_ENTRY = re.compile(r"(?:\"(?:[^\"\\]|\\.)+\"|'(?:[^']|'')+'|[^\s\"'#]\S*): +\d+")
 Code = tuple[str, str]
 
 
@@ -57,13 +61,22 @@ def read_codes(lines: Sequence[str]) -> list[Code]:
 def read_vocabulary(lines: Iterable[str]) -> list[str]:
     """The pieces of a vocabulary, in the order of its lines, spelled as codes have them.
 
-    A line has a piece, and maybe how often it occurred. Raises ValueError if two lines have one piece.
+    A line has a piece, and maybe how often it occurred. Raises ValueError if two lines have one piece, or if lines are
+    JSON or YAML.
     """
     pieces: dict[str, None] = {}
+    lines = list(lines)
+    if lines and OBJECT_START.fullmatch(lines[0].rstrip()):
+        remedy = "jq -r 'to_entries | sort_by(.value)[].key' FILE"
+        raise ValueError(f"it is JSON that numbers pieces, as Nematus's: write its pieces, one a line, as by {remedy}")
+    filled = [line.strip() for line in lines if line.strip()]
+    if filled and all(map(YAML_ENTRY.fullmatch, filled)):
+        remedy = r'''sort -n -t: -k2 FILE | sed -E "s/^[\"']?(.*[^\"'])[\"']?: +[0-9]+$/\1/"'''
+        raise ValueError(f"it is YAML that numbers pieces, as Marian's: write its pieces, one a line, as by {remedy}")
     for number, line in enumerate(lines, 1):
         entry = line.strip("\r\n ")
-        piece, _, count = entry.rpartition(" ")
-        entry = piece if piece and count.isdecimal() else entry
+        counted = ENTRY_PATTERN.fullmatch(entry)
+        entry = entry if counted is None else counted["piece"]
         if not entry or " " in entry or len(entry) > MAX_PIECE_CHARACTERS:
             raise ValueError(f"line {number} has no piece, or one with a space in it")
         is_continued = entry.endswith(CONTINUES) and entry != CONTINUES
@@ -81,6 +94,8 @@ def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None
     Pieces that the vocabulary lacks are in no text; see `pieces_missing_from_vocabulary`.
     """
     names = [*_iterate_bpe_pieces(codes)] if vocabulary is None else [*vocabulary]
+    if {*names}.isdisjoint(_iterate_bpe_pieces(codes)):
+        raise ValueError("the vocabulary has no piece that the codes make: give the one that belongs to them")
     name_set = {*names}
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     model: dict[str, Any] = dict.fromkeys(("dropout", "continuing_subword_prefix"))

@@ -14,11 +14,17 @@ KEYS_BY_ROLE = {
 }
 """By our control token its keys in special_tokens_map.json and tokenizer_config.json, the first one first."""
 NAMES_BY_ROLE = {
-    PAD: ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>"),
-    UNK: ("<unk>", "[UNK]", "<|unk|>"),
-    BOS: ("<s>", "[CLS]", "<bos>", "[BOS]", "<|startoftext|>", "<|begin_of_text|>"),
-    EOS: ("</s>", "[SEP]", "<eos>", "[EOS]", "<|endoftext|>", "<|end_of_text|>"),
-}
+    PAD: ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>", "<PAD>", "<|padding|>", "<｜▁pad▁｜>"),
+    UNK: ("<unk>", "[UNK]", "<|unk|>", "<UNK>"),
+    BOS: (
+        "<s>", "[CLS]", "<bos>", "[BOS]", "<|startoftext|>", "<|begin_of_text|>", "<cls>", "<BOS_TOKEN>",
+        "<｜begin▁of▁sentence｜>",
+    ),
+    EOS: (
+        "</s>", "[SEP]", "<eos>", "[EOS]", "<|endoftext|>", "<|end_of_text|>", "<sep>", "<EOS_TOKEN>",
+        "<｜end▁of▁sentence｜>",
+    ),
+}  # fmt: skip
 """Their names in published tokenizers."""
 
 

@@ -82,6 +82,9 @@ def parse_sentencepiece_model(data: bytes) -> SentencePieceModel:
                     raise ValueError("spaces that stay spaces are not supported (escape_whitespaces = false)")
     except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError, OverflowError) as error:
         raise ValueError("is no SentencePiece model") from error
+    if kind == WORD and scores:
+        remedy = 'kind = "word" learns one from text; else train a model of unigram, BPE or char'
+        raise ValueError(f"is a SentencePiece model of whole words (model_type = word), which is not read: {remedy}")
     if kind not in (UNIGRAM, BPE, CHAR) or not scores:
         raise ValueError("is no SentencePiece model of kind unigram, BPE or char")
     return SentencePieceModel(scores, charsmap, prefix, kind, types, fallback, extra)

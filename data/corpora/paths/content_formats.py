@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from tfm.data.corpora.dialects import find_delimiter
 from tfm.data.corpora.markup.problems import (
     MAX_LINES_READ,
     PROBLEMS_OF_PAIRS,
+    holds_json_objects,
     markup_problem,
     tag_columns_problem,
 )
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED
-from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem
+from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem, split_sample
 from tfm.data.corpora.tables.lines import find_long_delimiter
+from tfm.data.corpora.text_remarks import csv_remark
 from tfm.data.errors import ExportableFileError
 from tfm.data.formats.conll.layout import (
     COMMENT_MARK,
@@ -29,6 +32,8 @@ from tfm.data.lines import open_lines, open_maybe_compressed
 TAG_PATTERN = re.compile(rf"(?:[{TAG_LETTERS}]-\S+|O)")
 CLASS_PATTERN = re.compile(r"([0-9]|[A-Z]{2,}:[A-Za-z]+) [^\t]*\Z")
 MARKS = (COMMENT_MARK, DOCUMENT_START)
+BAR = "|"
+JSON_BEGIN = re.compile(rb"(?:\[\s*)?\{")
 MAX_LINES_SAMPLED, MAX_COLUMNS_BY_SPACES = 50, 3
 
 
@@ -52,19 +57,42 @@ def detect_content_format(path: Path) -> str:
     problems = (markup_problem, *(find for find in PROBLEMS_OF_PAIRS if find is not tag_columns_problem))
     if (problem := next(filter(None, (find(first) for find in problems)), None)) is not None:
         raise ExportableFileError(problem, file=path)
-    if head.startswith((b"{", b"[{")):
+    if JSON_BEGIN.match(head):
         return "jsonl"
-    if (problem := markdown_problem(lines) or fixed_width_problem(lines)) is not None:
+    has_words = has_word_per_line(path)
+    if (problem := markdown_problem(lines) or (None if has_words else fixed_width_problem(lines))) is not None:
         raise ExportableFileError(problem, file=path)
     filled = [line for line in lines if line.strip()]
     if filled and (_have_class_labels(filled) or all(map(is_pronunciation, filled))):
         return "labelled"
-    if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or has_word_per_line(path):
+    if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or has_words:
         return "conll"
     rows = [line for line in filled if not line.startswith(COMMENT_MARK)]
     if rows and all("\t" in line for line in rows):
         return "tsv"
-    return "csv" if filled and find_long_delimiter(path) is not None else "text"
+    has_cells = bool(filled) and (find_long_delimiter(path) is not None or _has_delimited_cells(rows))
+    return "csv" if has_cells else "text"
+
+
+def format_by_content(path: Path, format_: str) -> str:
+    """The format of a table whose name says another: of JSON objects a line, or without a tab in what is called TSV."""
+    lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
+    if lines and holds_json_objects(lines):
+        return "jsonl"
+    if format_ != "tsv" or len(lines) < MIN_ROWS_JUDGED or any("\t" in line for line in lines):
+        return format_
+    delimiter = find_delimiter(path, ["1"], is_headed=False)
+    widths = {len(row) for row in split_sample(lines, delimiter)}
+    return "csv" if len(widths) == 1 and min(widths) > 1 else format_
+
+
+def _has_delimited_cells(lines: Sequence[str]) -> bool:
+    """Whether lines are cells in quotation marks or below usual names, as of CSV, or between as many bars."""
+    if len(lines) < MIN_ROWS_JUDGED:
+        return False
+    bars = {line.count(BAR) for line in lines}
+    are_words = all(BAR in word for line in lines for word in line.split())  # with a tag each
+    return csv_remark(lines) is not None or (len(bars) == 1 and 0 not in bars and not are_words)
 
 
 def is_conll_x(path: Path) -> bool:
@@ -97,7 +125,7 @@ def has_word_per_line(path: Path) -> bool:
         return True
     text = "\n".join(line.strip() for line in lines).strip("\n")
     has_words = not any(re.search(r"\s", cell.strip()) for each in cells for cell in each)
-    is_narrow = layout.is_tabbed or layout.width <= MAX_COLUMNS_BY_SPACES
+    is_narrow = layout.separator == "tabs" or layout.width <= MAX_COLUMNS_BY_SPACES
     return (
         "\n\n" in text
         and is_narrow

@@ -1,6 +1,6 @@
 """The corpus that a single file is, as a recipe says it: by the ending of its name, and by how it begins."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -21,15 +21,15 @@ from tfm.data.corpora.paths.content_formats import (
     MAX_LINES_SAMPLED,
     check_layout,
     detect_content_format,
+    format_by_content,
     has_word_per_line,
     is_conll_x,
 )
-from tfm.data.corpora.tables.choices import choices_problem
+from tfm.data.corpora.tables.choices import choices_problem, unnamed_choices_problem
+from tfm.data.corpora.tables.fields import row_fields
 from tfm.data.corpora.tables.layouts import has_usual_names
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
 from tfm.data.corpora.tables.structures import has_columns, value_problem, whole_document_problem
-from tfm.data.corpora.tables.values import is_file_object
-from tfm.data.corpora.tables.variable_languages import has_variable_languages
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
 from tfm.data.formats.conll.layout import are_tagged_sentences, detect_layout, number_column_problem
@@ -85,9 +85,12 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     Raises:
         ExportableFileError: the file is one that a text or table is to be exported from, or text with tags or times.
     """
-    format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
+    named_format = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
+    format_ = named_format
     try:
-        format_ = format_ or detect_content_format(path)
+        format_ = (
+            format_by_content(path, format_) if format_ in ("csv", "tsv") else format_ or detect_content_format(path)
+        )
         if format_ == "conll" and are_tagged_sentences(path):
             format_ = "tsv"
         if format_ == "conll" and is_conll_x(path):
@@ -97,13 +100,15 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         if format_ == "tsv" and has_word_per_line(path):
             format_ = "conll"
         detected = _detect_columns(path, format_)
-        long_delimiter = find_long_delimiter(path) if format_ == "csv" else None
+        delimiter = find_long_delimiter(path) if format_ == "csv" else None
+        if (format_, named_format) == ("csv", "tsv"):
+            delimiter = find_delimiter(path, ["1"], is_headed=False)
     except ExportableFileError:
         raise
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_ = format_ or "text"
         detected = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
-        long_delimiter = None
+        delimiter = None
     target_only = f'{{ source = "none", target = "{path}" }}'
     if format_ == "text" and not sources:
         return target_only
@@ -111,8 +116,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         pair = f'{{ source = "{path}", target = "OTHER" }}'
         return f"{pair}, where line i of OTHER is the translation of line i, or {target_only} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
-    if long_delimiter is not None:
-        table += f', delimiter = "{long_delimiter}"'
+    if delimiter is not None:
+        table += f', delimiter = "{delimiter}"'
     if format_ == "conll":
         return table + _conll_columns(path)
     if format_ == "labelled" and is_pronunciation(next(open_lines(path), "")):
@@ -171,7 +176,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
     if format_ in ("jsonl", "parquet"):
         records = _json_rows(path) if format_ == "jsonl" else _parquet_rows(path)
         _check_rows(path, records)
-        value_rows = [_translation_or_row(record) for record in records]
+        value_rows = [row_fields(record) for record in records]
         _check_choices(path, value_rows)
         return _detect_value_columns(value_rows)
     if format_ == "tmx":
@@ -193,6 +198,8 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         column_indices = column_indices_by_name(first) or choose_column_indices(other_rows, len(first))
         return DetectedColumns(range(len(first)), column_indices=column_indices, has_repeated_names=True)
     if not is_header(first, other_rows):
+        if (problem := unnamed_choices_problem(rows)) is not None:
+            raise ExportableFileError(problem, file=path)
         column_indices = choose_column_indices(rows, len(first))
         return DetectedColumns(
             range(len(first)), column_indices=column_indices, has_languages=are_tatoeba_rows(rows, column_indices)
@@ -223,6 +230,9 @@ def _json_rows(path: Path) -> list[Mapping[str, object]]:
         if (problem := whole_document_problem(path)) is None:
             raise
         raise ExportableFileError(problem, file=path) from None
+    are_names = len(rows) == 1 and not all(map(str.isdecimal, rows[0]))  # else they number rows, which are told below
+    if are_names and (problem := table_orientation_problem(rows[0])) is not None:
+        raise ExportableFileError(problem, file=path)
     may_be_table = len(rows) == 1 and (has_columns(rows[0]) or column_indices_by_name(list(rows[0])) is None)
     if may_be_table and (problem := whole_document_problem(path)) is not None:
         raise ExportableFileError(problem, file=path)
@@ -239,33 +249,12 @@ def _parquet_rows(path: Path) -> list[Mapping[str, object]]:
 
 def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColumns:
     """The columns of rows whose values may be others than text."""
-    names = list(rows[0]) if rows else []
+    names = [*rows[0]] if rows else []
+    names = [name for name in names if 2 * sum(name in row for row in rows) >= len(rows)] or names
     cells = [[_value_text(row.get(name)) for name in names] for row in rows]
     column_indices = column_indices_by_name(names) or choose_column_indices(cells, len(names), names)
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
     return DetectedColumns(names, column_indices=column_indices, with_lists=with_lists)
-
-
-def _translation_or_row(row: Mapping[str, object]) -> Mapping[str, object]:
-    """A row, with what is in its fields that are objects beside it, or what is in its field `translation`, as on the
-    Hub.
-    """
-    row = {name: value for name, each in row.items() for name, value in _language_texts(name, each)}
-    nested = row.get("translation")
-    if isinstance(nested, dict):
-        return nested
-    objects = {name: value for name, value in row.items() if isinstance(value, dict) and not is_file_object(value)}
-    inner = {f"{name}.{key}": each for name, value in objects.items() for key, each in value.items()}
-    return {**{name: value for name, value in row.items() if not isinstance(value, dict)}, **inner}
-
-
-def _language_texts(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """A cell with its name, or a text for each of its languages, where these vary from row to row."""
-    if not has_variable_languages(value):
-        yield name, value
-        return
-    for language, text in zip(value["language"], value["translation"], strict=True):
-        yield str(language) if name == "translation" else f"{name}.{language}", text
 
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:

@@ -29,6 +29,16 @@ def has_usual_names(cells: Sequence[str]) -> bool:
     return bool(names) and HEADER_NAMES.issuperset(names)
 
 
+def split_sample(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """The cells of a file's first lines, carriage returns within them as spaces; none of lines that are no CSV, or have
+    longer cells than the module `csv` reads.
+    """
+    try:
+        return [*csv.reader((f"{line}\n".replace("\r", " ") for line in lines), delimiter=delimiter)]
+    except csv.Error:
+        return []
+
+
 def layout_problem(lines: Sequence[str]) -> str | None:
     """Why lines are no table of cells between delimiters from its header on; None if they may be one.
 
@@ -79,9 +89,11 @@ def title_problem(lines: Sequence[str]) -> str | None:
     if lines and (TITLE_PATTERN.fullmatch(lines[0].strip()) is None or lines[0].startswith(("sep=", "#"))):
         return None
     for mark in TITLED_DELIMITERS:
-        rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=mark) if any(row)]
+        rows = [row for row in split_sample(lines, mark) if any(row)]
         num_titles = next((number for number, row in enumerate(rows) if sum(map(bool, row)) > 1), 0)
         table = rows[num_titles:]
+        if mark != "," and _are_csv_rows(lines):
+            continue
         if not 0 < num_titles <= MAX_TITLES or len(table) < MIN_LINES_JUDGED - 1 or len({*map(len, table)}) > 1:
             continue
         if len(rows[0]) == 1 or has_usual_names(table[0]):
@@ -89,6 +101,12 @@ def title_problem(lines: Sequence[str]) -> str | None:
             text = "".join(rows[0])
             return f"has {titles} above the table ({text:.40}): remove {'that' if num_titles == 1 else 'those'}"
     return None
+
+
+def _are_csv_rows(lines: Sequence[str]) -> bool:
+    """Whether commas give each line as many cells: their header is no title above what semicolons divide."""
+    widths = {len(row) for row in split_sample(lines, ",") if row}
+    return len(widths) == 1 and widths != {1}
 
 
 def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:

@@ -18,6 +18,7 @@ from tfm.data.formats.conll.layout import (
 )
 from tfm.data.formats.conll.schemes import TagSchemeChecker
 from tfm.data.formats.conll.sentences import SentenceCounts
+from tfm.data.formats.conll.separators import other_space_problem
 from tfm.data.lines import MAX_LINE_BYTES
 
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
@@ -100,6 +101,10 @@ def _remarks(
         yield f"its rows are words, and column {layout.table.sentence} says of which sentence"
     elif layout.is_headed:
         yield "its first line names the columns, and is left out"
+    if layout.separator == "white space":
+        yield "its columns are separated by white space of any kind, such as no-break spaces"
+    elif layout.separator == "tabs and spaces":
+        yield "its columns are separated by tabs and by spaces"
     if layout.is_quoted:
         yield "quotation marks around cells are removed, as in CSV"
     if other_tags:
@@ -146,7 +151,8 @@ def _column_values(
 ) -> list[str]:
     if len(cells) != width:
         has = f"has {format_count(len(cells), 'column')}, but the first word has {width}"
-        raise DataError(f"{has}: a blank line separates sentences", file=path, line=line_number)
+        cause = other_space_problem(" ".join(cells), width) or ": a blank line separates sentences"
+        raise DataError(f"{has}{cause}", file=path, line=line_number)
     if max(columns) >= width:
         problem = f"has {format_count(width, 'column')}, and column {max(columns)} is asked for, counted from 0"
         raise DataError(problem, file=path, line=line_number)

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from tfm.data.formats.conll.schemes import TAG_LETTERS
+from tfm.data.formats.conll.separators import Separator, find_separator, split_columns
 from tfm.data.formats.conll.word_table import (
     LABEL_COLUMN_NAMES,
     WORD_COLUMN_NAMES,
@@ -33,7 +34,7 @@ class ColumnLayout:
     """The layout of a file.
 
     Args:
-        is_tabbed: whether tabs separate the columns, else spaces.
+        separator: what stands between two columns.
         width: the number of columns; 0 of a file without a word.
         is_headed: whether the first line that is no comment names them.
         has_arguments: whether it is CoNLL-2012's (OntoNotes) or CoNLL-2009's: a sentence has a column for each of its
@@ -44,7 +45,7 @@ class ColumnLayout:
         comment_values: what stands in the last column of lines that begin as the word `#` would, but are comments.
     """
 
-    is_tabbed: bool
+    separator: Separator
     width: int
     is_headed: bool = False
     has_arguments: bool = False
@@ -65,9 +66,9 @@ class ColumnLayout:
 
     def split(self, line: str) -> list[str]:
         """The cells of a line; a tab behind the last of them is none."""
-        if not self.is_tabbed:
-            return re.split(r"[ \t]+", line.strip(" \t"))
-        cells = line.split("\t")
+        cells = split_columns(line, self.separator)
+        if self.separator != "tabs":
+            return cells
         return cells[: self.width] if self.width and not "".join(cells[self.width :]) else cells
 
     def rows(self, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -92,23 +93,35 @@ class ColumnLayout:
 def detect_layout(path: Path) -> ColumnLayout:
     """The layout of a file, by its first word; lines that begin with # are compared with all of its words."""
     if (table := find_word_table(path)) is not None:
-        return ColumnLayout(table.delimiter == "\t", table.width, is_headed=True, table=table)
-    first = next((line for line in open_lines(path) if line.strip() and not _is_marked(line)), None)
+        return ColumnLayout("tabs" if table.delimiter == "\t" else "spaces", table.width, is_headed=True, table=table)
+    lines = _WordLines(path)
+    first = next(iter(lines), None)
     if first is None:
-        return ColumnLayout(False, 0)
-    is_tabbed = "\t" in first
-    cells = ColumnLayout(is_tabbed, 0).split(first.rstrip("\t"))
+        return ColumnLayout("spaces", 0)
+    separator = find_separator(lines)
+    is_tabbed = separator == "tabs"
+    cells = split_columns(first.rstrip("\t"), separator)
     width = len(cells)
     if next(open_lines(path), "").startswith(DOCUMENT_BEGIN):
-        return ColumnLayout(is_tabbed, width, has_arguments=True)
+        return ColumnLayout(separator, width, has_arguments=True)
     if _is_conll_2012(cells):
-        return ColumnLayout(is_tabbed, width, has_arguments=True)
+        return ColumnLayout(separator, width, has_arguments=True)
     if is_tabbed and width >= MIN_WIDTH_2009 and cells[0] == "1" and cells[PREDICATE_MARK_2009] in ("Y", "_"):
-        return ColumnLayout(is_tabbed, width, has_arguments=True, is_conll_2009=True)
+        return ColumnLayout(separator, width, has_arguments=True, is_conll_2009=True)
     if is_tabbed and _has_quoted_cells(path):
-        return ColumnLayout(is_tabbed, width, _is_header([cell.strip('"') for cell in cells]), is_quoted=True)
-    comment_values = _comment_values(path, ColumnLayout(is_tabbed, width))
-    return ColumnLayout(is_tabbed, width, _is_header(cells), comment_values=comment_values)
+        return ColumnLayout(separator, width, _is_header([cell.strip('"') for cell in cells]), is_quoted=True)
+    comment_values = _comment_values(path, ColumnLayout(separator, width))
+    return ColumnLayout(separator, width, _is_header(cells), comment_values=comment_values)
+
+
+@dataclass(frozen=True)
+class _WordLines:
+    """The lines of a file that are neither blank nor marked as comments or as the start of a document."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[str]:
+        return (line for line in open_lines(self.path) if line.strip() and not _is_marked(line))
 
 
 def _is_conll_2012(cells: Sequence[str]) -> bool:

@@ -73,6 +73,8 @@ def _read_entries(path: Path) -> Iterator[PoEntry]:
             entry, keyword = PoEntry(), ""
         if line.startswith("#,"):
             entry.flags += [flag.strip() for flag in line[2:].split(",")]
+        elif line.startswith("#~") and not entry.strings:
+            entry.flags = []  # those above are of an obsolete message
         if match is None:
             continue
         entry.line = entry.line or number

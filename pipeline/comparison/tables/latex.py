@@ -1,6 +1,6 @@
 """The scores of a comparison as the LaTeX table of a paper, for the package booktabs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tfm.data.errors import escape_unprintable, format_count
 from tfm.pipeline.comparison.metric_tests import SignificanceResults, significance_test_settings
@@ -54,6 +54,7 @@ def comparison_latex(comparison: Comparison, tested: SignificanceResults, metric
             for index, row in enumerate(comparison.rows)
         ),
     ]
+    names = {*map(row_name, comparison.rows), *(row.name for row in comparison.rows)}
     title = f"Scores on {tested.test}" if tested.test else "Scores"
     size = f" ({format_count(tested.num_segments, 'segment')})" if tested.num_segments else ""
     sentences = [f"{title}{size}, the best in bold", *legend_sentences(comparison, tested, metrics, columns)]
@@ -71,7 +72,7 @@ def comparison_latex(comparison: Comparison, tested: SignificanceResults, metric
             *(rf"    {line} \\" for line in table[1:]),
             r"    \bottomrule",
             r"  \end{tabular}",
-            rf"  \caption{{{' '.join(map(_escape_sentence, sentences))}}}",
+            rf"  \caption{{{' '.join(_escape_sentence(text, names) for text in sentences)}}}",
             r"  \label{tab:scores}",
             r"\end{table}",
         ]
@@ -85,10 +86,12 @@ def escape_latex(text: str) -> str:
     )  # no ligature
 
 
-def _escape_sentence(text: str) -> str:
-    """A sentence of the caption; a mark at its beginning looks as it does in the table."""
-    mark = LATEX_MARKS.get(text[0])
-    return f"{escape_latex(text[0].upper() + text[1:]) if mark is None else mark + escape_latex(text[1:])}."
+def _escape_sentence(text: str, names: Collection[str]) -> str:
+    """A sentence of the caption; a mark or the name of a row at its beginning looks as it does in the table."""
+    if (mark := LATEX_MARKS.get(text[0])) is not None:
+        return f"{mark}{escape_latex(text[1:])}."
+    begins_with_name = any(text.startswith((f"{name}:", f"{name},")) for name in names)
+    return f"{escape_latex(text if begins_with_name else text[0].upper() + text[1:])}."
 
 
 def _cell_latex(cell: Cell) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from tfm.data.errors import format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.breakdown import has_label_metrics
-from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings
+from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings, unseen_character_warnings
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_tags_warning, unknown_tags_warning
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import word_error_rate_warning
 from tfm.pipeline.scoring.metrics.labels import label_warnings
 from tfm.pipeline.scoring.metrics.references import num_blank_segments
 from tfm.pipeline.scoring.metrics.registry import looks_tokenized
@@ -26,8 +27,10 @@ def reference_warnings(references: Sequence[Sequence[str]], config: EvaluationCo
         blank = format_share(count, len(references[0]), "segment", "has", "have")
         problem = f"{blank} a blank reference, of which only a blank output is right"
         warnings.append(f"{problem}; remove those whose reference is missing")
-    tags_warning = entity_tags_warning(references[0])
-    return warnings if tags_warning is None else [*warnings, tags_warning]
+    for lines in references:
+        warnings += unseen_character_warnings(lines, "references")
+    further = (entity_tags_warning(references[0]), word_error_rate_warning(references, config))
+    return [*warnings, *(warning for warning in further if warning is not None)]
 
 
 def hypothesis_warnings(
@@ -36,7 +39,7 @@ def hypothesis_warnings(
     config: EvaluationConfig,
     skip_reasons: Mapping[str, str],
 ) -> list[str]:
-    """Warnings about hypotheses: they are tokenised, hold something else than texts, or labels that are no tags.
+    """Warnings about hypotheses: they are tokenised, blank, hold something else than texts, or labels that are no tags.
 
     Args:
         hypotheses: one for each segment.
@@ -50,6 +53,11 @@ def hypothesis_warnings(
             '100 or more hypotheses end in " .", as tokenised text does; '
             "detokenise them, or the scores are not comparable with others"
         )
+    columns = zip(hypotheses, *references, strict=True)
+    missing = sum(not given.strip() and any(map(str.strip, texts)) for given, *texts in columns)
+    if missing:
+        are = "is blank, where the reference has" if missing == 1 else "are blank, where references have"
+        warnings.append(f"{missing:,} of {len(hypotheses):,} hypotheses {are} text: if a system failed, run it again")
     warnings += hypothesis_form_warnings(hypotheses, references[0])
     if ENTITY_F1 in config.metrics and ENTITY_F1 not in skip_reasons:
         tags_warning = unknown_tags_warning(hypotheses, config)

@@ -52,6 +52,7 @@ NGRAM_ORDERS: Mapping[str, int] = {
     "cider_d": 1,
 }
 """The most tokens in a row that a metric compares; with fewer in every reference it can only be 0."""
+WORD_ERROR_RATE = "wer"
 MIN_WORD_COVERAGE = 0.2
 """The share of the references' letters that a metric's tokens must hold."""
 MAX_WORD_LETTERS = 8
@@ -156,11 +157,36 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
         name.startswith(("rouge", "meteor", "cider_d")) or has_spaceless_script(texts)
     ):
         return None
+    held_share = _held_share(texts, split)
+    if held_share >= MIN_WORD_COVERAGE:
+        return None
+    return f"its tokens ({tokenizer}) hold {100 * held_share:.0f} % of the references' letters as words"
+
+
+def word_error_rate_warning(references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:
+    """A warning that WER counts stretches of text, since no spaces divide words; None if it counts words.
+
+    Args:
+        references: one or more lists of texts.
+        config: `metrics` and `words` are read.
+    """
+    texts = [text for column in references for text in column if text.strip()]
+    if WORD_ERROR_RATE not in config.metrics or config.words == "line" or not has_spaceless_script(texts):
+        return None
+    held_share = _held_share(texts, str.split)
+    if held_share >= MIN_WORD_COVERAGE:
+        return None
+    return (
+        f"wer counts what stands between white space, which holds {100 * held_share:.0f} % of the references' letters "
+        "as words: take cer, or put spaces between the words of both files"
+    )
+
+
+def _held_share(texts: Sequence[str], split: WordSplitter) -> float:
+    """The share of the letters of texts that their words hold."""
     num_letters = sum(len(_LETTER_PATTERN.findall(text)) for text in texts)
     num_held = sum(_num_letters_of_word(token) for text in texts for token in split(text))
-    if num_held >= MIN_WORD_COVERAGE * num_letters:
-        return None
-    return f"its tokens ({tokenizer}) hold {100 * num_held / num_letters:.0f} % of the references' letters as words"
+    return num_held / num_letters if num_letters else 1.0
 
 
 def _num_letters_of_word(token: str) -> int:

@@ -242,11 +242,19 @@ def test_endings_of_names() -> None:
 
 @pytest.mark.parametrize(
     ("member", "name"),
-    [("xl/workbook.xml", "Excel workbook"), ("word/document.xml", "Word document"), ("META-INF/manifest.xml", "OpenD")],
+    [
+        ("xl/workbook.xml", "Excel workbook"),
+        ("xl/workbook.bin", "Excel workbook"),
+        ("word/document.xml", "Word document"),
+        ("META-INF/manifest.xml", "OpenD"),
+        ("ppt/presentation.xml", "presentation"),
+        ("META-INF/container.xml", "e-book"),
+        ("collection.anki2", "Anki"),
+    ],
 )
 def test_files_of_offices_are_named(tmp_path: Path, member: str, name: str) -> None:
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
         for each in ("[Content_Types].xml", member):
             archive.writestr(each, "x")
-    with pytest.raises(DataError, match=rf"is an? {name}.*: save .*, and give that"):
+    with pytest.raises(DataError, match=rf"is an? .*{name}.*: (?:save|write|export) .*, and give that"):
         list(open_lines(tmp_path / "a.xlsx"))

@@ -96,12 +96,12 @@ def test_codes_cut_texts_as_their_own_programs_do(content: str, tmp_path: Path) 
     assert ours.decode(ours.encode(whole)) == whole
 
 
-@pytest.mark.parametrize("with_counts", [True, False])
-def test_a_vocabulary_numbers_the_pieces_of_codes(with_counts: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", [" ", "\t", ""])
+def test_a_vocabulary_numbers_the_pieces_of_codes(mark: str, tmp_path: Path) -> None:
     (tmp_path / "codes").write_text(SUBWORD_NMT, "utf-8")
     kept = [(piece, count) for piece, count in COUNTS if count > 2]
     control = [("<s>", 0), ("<pad>", 0), ("</s>", 0), ("<unk>", 0)]
-    lines = [f"{piece} {count}" if with_counts else piece for piece, count in [*control, *kept]]
+    lines = [f"{piece}{mark}{count}" if mark else piece for piece, count in [*control, *kept]]
     (tmp_path / "vocab").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     found = load_foreign_tokenizer(
         TokenizerConfig(file=str(tmp_path / "codes"), codes_vocabulary=str(tmp_path / "vocab"))
@@ -127,10 +127,19 @@ def test_codes_of_other_versions_or_without_order_are_refused(tmp_path: Path) ->
         with pytest.raises(DataError, match=f"codes: .*{reason}"):
             taken(tmp_path / "codes")
     (tmp_path / "codes").write_text(SUBWORD_NMT, "utf-8")
-    for content, reason in (("a 1\na 2\n", "line 2 has the piece 'a' again"), ("a b c\n", "line 1 has no piece")):
+    for content, reason in (
+        ("a 1\na 2\n", "line 2 has the piece 'a' again"),
+        ("a b c\n", "line 1 has no piece"),
+        ('{"</s>": 0, "<unk>": 1, "the": 2}', "it is JSON that numbers pieces, as Nematus's: write its pieces"),
+        ('{\n  "</s>": 0,\n  "the": 2\n}\n', "it is JSON that numbers"),
+        ('"</s>": 0\n"<unk>": 1\nthe: 2\n', "it is YAML that numbers pieces, as Marian's"),
+    ):
         (tmp_path / "vocab").write_text(content)
         with pytest.raises(DataError, match=f"vocab: is no vocabulary of subword-nmt: {reason}"):
             taken(tmp_path / "codes", codes_vocabulary=str(tmp_path / "vocab"))
+    (tmp_path / "vocab").write_text("<unk>\n▁zzqq\n▁qqzz\n", "utf-8")
+    with pytest.raises(DataError, match="the vocabulary has no piece that the codes make"):
+        taken(tmp_path / "codes", codes_vocabulary=str(tmp_path / "vocab"))
     with pytest.raises(DataError, match=r"no such file \(tokenizer\.codes_vocabulary\)"):
         taken(tmp_path / "codes", codes_vocabulary=str(tmp_path / "none"))
 

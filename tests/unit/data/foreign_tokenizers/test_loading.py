@@ -232,3 +232,16 @@ def test_a_snapshot_in_a_cache_of_the_hub_is_taken_as_it_lies(tmp_path: Path) ->
         (snapshot / name).symlink_to(Path("../../blobs") / str(number))
     for place in (snapshot, snapshot / "tokenizer.json"):
         assert load_foreign_tokenizer(TokenizerConfig(file=str(place))).control_tokens[PAD] == "the"
+
+
+def test_a_tokenizer_that_draws_its_merges_cuts_a_text_always_alike(tmp_path: Path) -> None:
+    """With `dropout` in the file of another program each text had other pieces whenever it was read."""
+    document = document_of(KINDS["gpt2"]())
+    plain = taken(write(tmp_path / "plain", document))
+    document["model"]["dropout"] = 0.5
+    drawn = taken(write(tmp_path / "drawn", document))
+    lines = lines_of(50, seed=3)
+    assert [drawn.encode(line) for line in lines] == [plain.encode(line) for line in lines]
+    (tmp_path / "kept").mkdir()
+    save_pair(drawn, drawn, tmp_path / "kept")
+    assert load_pair(tmp_path / "kept")[0].encode_batch(lines) == plain.encode_batch(lines)

@@ -101,3 +101,15 @@ def test_a_few_bytes_that_stand_for_gigabytes_are_refused_with_the_limit(tmp_pat
     ):
         for _ in read_parquet(stream, lambda names: names):
             pass
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_row_groups_without_rows_are_read(use_dictionary: bool) -> None:
+    """Data that begin nowhere: a filter that left nothing was told as damage."""
+    table, buffer = usual_table(), io.BytesIO()
+    with pq.ParquetWriter(buffer, table.schema, use_dictionary=use_dictionary) as writer:
+        for rows in (table.slice(0, 0), table.slice(0, 3), table.slice(0, 0)):
+            writer.write_table(rows)
+    assert sum(map(len, read_parquet(buffer, lambda names: names))) == 3
+    empty = written(table.slice(0, 0), use_dictionary=use_dictionary)
+    assert [len(each) for each in read_parquet(empty, lambda names: names)] in ([0], [0, 0])

@@ -3,6 +3,10 @@ intervals, ties; lines that are none are refused."""
 
 import json
 import math
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -420,6 +424,53 @@ def test_a_line_that_is_none_is_refused(tmp_path: Path, kind: AlternativeKind, r
     file.write_text(f"{json.dumps(fine)}\n\n{json.dumps(row)}\n", encoding="utf-8")
     with pytest.raises(DataError, match=f"asked.jsonl, line 3: {message}"):
         read_alternatives(file, kind)
+
+
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "premise": {"premise": "It is", "choice1": "blue.", "choice2": "late.", "question": "effect", "label": 1},
+    "ctx": {"ctx": "It is", "endings": ["blue.", "late."], "label": "1"},
+    "question_stem": {
+        "question_stem": "It is",
+        "choices": {"text": ["blue.", "late."], "label": "AB"},
+        "answerKey": "B",
+    },
+    "correct_answer": {
+        "question": "It is",
+        "correct_answer": "late.",
+        "distractor1": "b",
+        "distractor2": "c",
+        "distractor3": "d",
+    },
+    "choices[]": {"question": "It is", "choices": ["blue.", "late."], "answer": 1},
+    "sentence_good": {"sentence_good": " late.", "sentence_bad": "blue."},
+    "csv.reader": {},
+}
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
+@pytest.mark.parametrize("key", PUBLISHED)
+def test_what_writes_lines_of_published_sets_stands_in_the_manual(key: str, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "scores" / "likelier.md").read_text("utf-8")
+    lines = page.partition("```sh\n")[2].partition("```")[0]
+    commands = [line for line in lines.splitlines() if line.startswith("jq")]
+    command = next((line for line in commands if key in line), lines[lines.index("python -c") :])
+    content = "It is,blue.,late.,B\n" if key == "csv.reader" else json.dumps({**PUBLISHED[key]}) + "\n"
+    if key == "question_stem":
+        content = content.replace('"AB"', '["A", "B"]')
+    (tmp_path / "FILE").write_text(content, "utf-8")
+    command = command.replace("python -c", f"{sys.executable} -c", 1)
+    written = subprocess.run(command, shell=True, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    (tmp_path / "asked.jsonl").write_text(written, "utf-8")
+    (item,) = read_alternatives(tmp_path / "asked.jsonl", "contrast" if key == "sentence_good" else "choices").items
+    assert (item.context or "It is", item.alternatives[item.answer]) == ("It is", " late.")
+
+
+def test_lines_of_another_form_are_refused_with_the_right_one(tmp_path: Path) -> None:
+    for text in ("question,A,B,C,D,answer\n", '{"question": "x"}\n', "[1]\n"):
+        (tmp_path / "asked").write_text(text, "utf-8")
+        for kind, form in (("choices", '{"context": "...", "choices": '), ("contrast", '{"right": "...", "wrong": ')):
+            with pytest.raises(DataError, match=re.escape(f"; a line is {form}")):
+                read_alternatives(tmp_path / "asked", kind)  # type: ignore[arg-type]
 
 
 def test_what_is_no_json_or_no_file_is_refused(tmp_path: Path) -> None:

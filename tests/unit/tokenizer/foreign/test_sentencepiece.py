@@ -110,7 +110,7 @@ def test_damage_and_other_kinds_are_refused() -> None:
     for wrong in (b"", b"not a model", data[:-3], data[:50], b"\xff" * 30):
         with pytest.raises(ValueError, match="is no SentencePiece model"):
             parse_sentencepiece_model(wrong)
-    with pytest.raises(ValueError, match="of kind unigram, BPE or char"):
+    with pytest.raises(ValueError, match=r"of whole words \(model_type = word\), which is not read: "):
         parse_sentencepiece_model(trained(model_type="word")[0])
     with pytest.raises(ValueError, match="spaces behind words"):
         parse_sentencepiece_model(trained(treat_whitespace_as_suffix=True)[0])

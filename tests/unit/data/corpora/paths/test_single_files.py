@@ -179,6 +179,23 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "go\tpos=V,tense=PST\twent\nbe\tpos=V\tbe\n",
         [("go pos=V,tense=PST", "went"), ("be pos=V", "be")],
     ),
+    "reviews.txt": (
+        "text,label\n" + "".join(f'"A dog, {each}",{"pos" if each % 2 else "neg"}\n' for each in range(4)),
+        [(f"A dog, {each}", "pos" if each % 2 else "neg") for each in range(4)],
+    ),
+    "bars": (
+        "".join(f"a dog {each}|Hund {each}\n" for each in range(4)),
+        [(f"a dog {n}", f"Hund {n}") for n in range(4)],
+    ),
+    "indented.txt": (
+        '[\n {"en": "A dog", "de": "Hund"},\n {"en": "No", "de": "Nein"}\n]\n',
+        [("A dog", "Hund"), ("No", "Nein")],
+    ),
+    "semicolons.tsv": ("en;de\n" + "a dog;ein Hund\n" * 4, [("a dog", "ein Hund")] * 4),
+    "objects.csv": ('{"en": "A dog", "de": "Hund"}\n', [("A dog", "Hund")]),
+    "carriage_return.csv": ("text,label\nfoo\rbar,x\nok,y\n", [("foo\rbar", "x"), ("ok", "y")]),
+    "long_cell.csv": (f"text,label\n{'a ' * 100_000}b,x\nok,y\n", [(f"{'a ' * 100_000}b", "x"), ("ok", "y")]),
+    "deep.jsonl": ('{"id": 1, "text": {"raw": {"en": "A dog", "de": "Hund"}}}\n', [("A dog", "Hund")]),
     "nested.jsonl": ('{"id": 1, "text": {"en": "A dog", "de": "Hund"}}\n', [("A dog", "Hund")]),
     "regions.tmx": (
         '<tmx version="1.4"><body><tu><tuv xml:lang="en-US"><seg>A</seg></tuv>'
@@ -305,6 +322,7 @@ def test_running_text_whose_paragraphs_end_alike_has_no_words_in_lines(tmp_path:
         ("a.json", '{"menu": {"open": "Open", "close": "Close"}, "title": "My app"}\n', "json2po"),
         ("a.json", '{"A dog": "Hund", "A cat here": "Katze", "No no": "Nein"}', "to_entries"),
         ("a.json", '{"en": ["A dog", "No"], "de": ["Ein Hund", "Nein"]}', "a table by columns"),
+        ("a.json", '{"en": {"0": "A dog", "1": "No"}, "de": {"0": "Ein Hund", "1": "Nein"}}', "as pandas writes it"),
         ("a.json", '[["Ann sleeps", {"entities": [[0, 3, "PER"]]}]]', "spans_to_conll.py"),
         (
             "snips.json",

@@ -196,6 +196,15 @@ def test_the_form_for_one_thing_goes_with_the_singular(rule: str, messages: list
     assert read(tmp_path / "a.po", header + entry, format="po") == expected
 
 
+def test_flags_of_an_obsolete_message_are_its_own(tmp_path: Path) -> None:
+    """The message behind a fuzzy one that is obsolete was left out as fuzzy."""
+    obsolete = '#, fuzzy\n#~ msgid "old"\n#~ msgstr "alt"\n\n'
+    live = '#, c-format\nmsgid "%d dogs"\nmsgstr "%d Hunde"\n'
+    for text in (obsolete + live, live + obsolete + live.replace("dogs", "cats")):
+        assert ("%d dogs", "%d Hunde") in read(tmp_path / "a.po", text, format="po")
+        assert len(read(tmp_path / "a.po", text, format="po")) == text.count("\nmsgid")
+
+
 def test_indented_segments_are_their_text(tmp_path: Path) -> None:
     """Elements over several lines had their indentation as spaces, and one without text was a translation."""
     unit = "<trans-unit><source>{}</source><target>{}</target></trans-unit>"
