@@ -7,7 +7,7 @@ from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.manifest import Input
 
 COLUMN_KEYS = frozenset({"source", "target", "references"})  # of a corpus with a path these name columns, else files
-PATH_KEYS = frozenset({"path", "synthetic", *COLUMN_KEYS, "forward", "backward"})
+PATH_KEYS = frozenset({"path", "synthetic", *COLUMN_KEYS, "forward", "backward", "shortlist"})
 
 
 def find_renamed_paths(old: Mapping[str, Input], new: Mapping[str, Input]) -> dict[str, str]:

@@ -91,6 +91,18 @@ def test_renamed_references_are_the_same_input(artifact: Path) -> None:
     assert stale_reason(plan("second.txt", "third.txt")) is not None
 
 
+def test_a_renamed_shortlist_is_the_same_input(artifact: Path) -> None:
+    """A folder that the settings of decoding name; another one of that name is another input."""
+
+    def plan(folder: str, fingerprint: str = "f") -> Plan:
+        shortlist = {"shortlist": Input.from_value(fingerprint, folder)}
+        return plan_of(artifact, inputs=shortlist, decoding={"beam": 5, "shortlist": folder})
+
+    make(plan("runs/a/shortlist"))
+    assert stale_reason(plan("moved/a/shortlist")) is None
+    assert stale_reason(plan("moved/a/shortlist", "g")) is not None
+
+
 def test_columns_of_references_are_no_paths(artifact: Path) -> None:
     """A table called `en` that is renamed to `de`, of which another column has the references."""
     Path("en").write_text("en\tde\tfr\nb\ta\tc\n")
