@@ -94,18 +94,18 @@ class LateScorer:
         models, folders = self._load_models(rule), _model_folders(rule)
         kept = self._entropies.get(folders)
         is_measured = kept is not None and not np.isnan(kept[0, is_needed]).any()
+        is_checked = kept is not None or work.rows > 0
         for block_rows, pairs in blocks:
             two_sided = [(source, target) for source, target in pairs if source is not None]
             has_source = np.array([source is not None for source, _ in pairs], np.bool_)
             if kept is not None and is_measured:
                 entropies = kept[:, work.rows : work.rows + len(block_rows)][:, block_rows]
             else:
-                if (
-                    work.rows == 0
-                    and kept is None
-                    and (problem := models.exchange_problem(two_sided, rule.name)) is not None
-                ):
-                    self.reporter.warn(problem)
+                # the first block may have none that passed all other rules
+                if not is_checked and two_sided:
+                    is_checked = True
+                    if (problem := models.exchange_problem(two_sided, rule.name)) is not None:
+                        self.reporter.warn(problem)
                 entropies = np.full((2, len(pairs)), np.inf)
                 entropies[:, has_source] = models.measure_entropies(two_sided, two_sided)
             scores = np.full(len(pairs), np.nan)
