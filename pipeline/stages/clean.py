@@ -157,12 +157,12 @@ def show_dry_run(
         device: of the models of a rule.
         cluster: as for `clean`.
     """
-    if page is not None:
-        check_file_is_writable(page)
     plan, splits = (
         plan_clean(config, data, Path("dry-run"), whole_corpora=whole_corpora),
         _find_splits(data, whole_corpora=whole_corpora),
     )
+    if page is not None:
+        check_file_is_writable(page, [Path(each.path) for each in plan.inputs.values() if each.path is not None])
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
         result = _clean_splits(
             config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster
