@@ -98,7 +98,7 @@ def run_command_on_pairs(
         printed = numbers.pop_numbers()
         count += len(printed)
         if count > num_given:
-            raise SegmentCountError(_too_many_lines(num_given))
+            raise SegmentCountError(_too_many_lines_problem(num_given))
         on_numbers(printed)
 
     _run_subprocess(metric, chunks(), parse_output)
@@ -233,7 +233,7 @@ class _NumberParser:
 
     def _add_number(self, line: bytes) -> None:
         if self._count is not None and len(self._found) == self._count:
-            raise ExternalMetricError(_too_many_lines(self._count))
+            raise ExternalMetricError(_too_many_lines_problem(self._count))
         text = line.strip()
         number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER_PATTERN.fullmatch(text) else math.nan
         if not math.isfinite(number):
@@ -259,7 +259,7 @@ def _input_chunks(
         yield chunk
 
 
-def _too_many_lines(num_segments: int) -> str:
+def _too_many_lines_problem(num_segments: int) -> str:
     return f"printed more lines than the {format_count(num_segments, 'segment')} that it was given"
 
 
