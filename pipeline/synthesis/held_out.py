@@ -107,7 +107,7 @@ def _held_out_files(dataset: Mapping[str, Any]) -> dict[str, str]:
     return {
         entry["fingerprint"]: label
         for label, (use, entry) in uses.items()
-        if use != TRAIN_LABEL and entry["path"] is not None and entry["fingerprint"] not in train_fingerprints
+        if use != TRAIN_LABEL and entry.get("path") is not None and entry["fingerprint"] not in train_fingerprints
     }
 
 
