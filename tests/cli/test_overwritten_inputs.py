@@ -44,3 +44,21 @@ def test_an_output_that_is_an_input_is_refused(
     assert (done.code, done.out) == (73, ""), done.err
     assert "text: is read by this command too, which would overwrite it: give another file" in done.err
     assert Path("text").read_text("utf-8") == TEXT
+
+
+def test_an_artifact_that_holds_an_input_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clean text that is cleaned once more into its own folder would be lost."""
+    monkeypatch.chdir(tmp_path)
+    for name, word in (("a", "one"), ("b", "eins")):
+        Path(name).write_text("".join(f"{word} {'x ' * count}\n" for count in range(9)), "utf-8")
+    assert tfm("clean", "a", "b", "--set", "clean.copies=none", "--out", "first").code == 0
+    before = Path("first/train.0.source.txt").read_text("utf-8")
+    sides = ("first/train.0.source.txt", str(tmp_path / "first" / "train.0.target.txt"))
+    again = ("clean", *sides, "--set", "clean.copies=none", "--set", "clean.length.max=3")
+    Path("link").symlink_to(".")
+    for place in ("first", "link/first"):
+        done = tfm(*again, "--out", place)
+        assert done.code == 73, done.err
+        assert f"{place}: contains first/train.0.source.txt, which this command reads and would lose" in done.err
+        assert Path("first/train.0.source.txt").read_text("utf-8") == before
+    assert tfm(*again, "--out", "second").code == 0
