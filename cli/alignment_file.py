@@ -51,20 +51,21 @@ class AlignmentWriter:
 
 @contextmanager
 def open_alignment_file(
-    file: Path | None, load: "Callable[[], LoadedModel]"
+    file: Path | None, load: "Callable[[], LoadedModel]", inputs: "Sequence[Path | None]" = ()
 ) -> "Iterator[Callable[[str, Sequence[Translation]], None] | None]":
     """Yield the function that aligns a source with its translations; None if no file is asked for.
 
     Args:
         file: of the alignments.
         load: loads the model that translates.
+        inputs: files that the command reads.
     """
     if file is None:
         yield None
         return
     from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors
 
-    check_file_is_writable(file)
+    check_file_is_writable(file, inputs)
     with convert_os_errors(file), file.open("w", encoding="utf-8", newline="\n") as stream:
         writer = AlignmentWriter(load(), stream)
         yield writer.add

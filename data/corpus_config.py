@@ -300,3 +300,7 @@ class CorpusConfig(BaseModel):
         if (problem := parameters_problem(self)) is not None:
             raise ValueError(problem)
         return self
+
+
+class StageTextConfig(CorpusConfig):
+    """Text files that a stage wrote: each of their lines is a text, also where it looks like markup or a table."""

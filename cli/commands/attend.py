@@ -107,7 +107,7 @@ def attend(
     if out is None and sentence is not None and png is None and alignments is None and not as_json:
         out = PAGE_FILE
     for file in filter(None, (out, png, alignments)):
-        check_file_is_writable(file)
+        check_file_is_writable(file, head_report or ())
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)

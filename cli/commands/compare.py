@@ -98,8 +98,9 @@ def compare(
     from tfm.pipeline.label_fonts import missing_glyphs_warning
 
     flags = OutputFlags(html, markdown, latex, as_json)
+    inputs = (*runs, *(Path(str(each).partition("=")[2]) for each in runs), source, *(reference or ()))
     for file in filter(None, (plot, html)):
-        check_file_is_writable(file)
+        check_file_is_writable(file, inputs)
     if reference or source is not None or are_outputs(runs):
         reject_flags(
             {"--test": test, "--each": each, "--plot": plot},

@@ -150,7 +150,7 @@ def embed(options: EmbedOptions) -> None:
     if options.picture is not None and options.picture.suffix not in PICTURE_SUFFIXES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint="--picture")
     for file in filter(None, (options.out, options.picture)):
-        check_file_is_writable(file)
+        check_file_is_writable(file, (options.model, options.words))
     reporter = make_reporter(tables_on_stdout=True)
     word_vectors = (
         vectors_of_text(options.model, options.window, one_hot=options.one_hot)

@@ -76,7 +76,8 @@ def translate(options: TranslateOptions) -> None:
         if is_basic_search and options.alignments is None and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
             translator = partial(translate_few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
-        align = resources.enter_context(open_alignment_file(options.alignments, load))
+        inputs = text, options.prefixes, options.forced
+        align = resources.enter_context(open_alignment_file(options.alignments, load, inputs))
         translate_to_stdout(translator, text, decoding, options.jsonl, align)
 
 

@@ -1,6 +1,7 @@
 """The output place of an artifact: it must be free, or have an artifact of tfm."""
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,21 @@ def check_is_own_folder(folder: Path, stage: str) -> None:
         is_working_folder = is_working_folder or os.path.samefile(folder, os.curdir)
     if is_working_folder:
         raise WriteError(f"{folder}: an artifact needs its own folder; give one, such as ./{stage}")
+
+
+def check_holds_no_input(folder: Path, paths: Iterable[str | None]) -> None:
+    """Raise WriteError if an input lies in the folder of an artifact, which is replaced as a whole.
+
+    Args:
+        folder: as it was asked for.
+        paths: of the inputs; None for one that is no file.
+    """
+    place = os.path.realpath(folder)
+    for path in filter(None, paths):
+        if os.path.exists(path) and Path(place) in Path(os.path.realpath(path)).parents:
+            raise WriteError(
+                f"{folder}: contains {path}, which this command reads and would lose; choose another folder"
+            )
 
 
 def refuse_foreign_folder(folder: Path, stage: str, target: Path) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
+from tfm.data.corpus_keys.table_keys import SYNTHETIC_FILES
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.manifest import Input
 
 COLUMN_KEYS = frozenset({"source", "target", "references"})  # of a corpus with a path these name columns, else files
-PATH_KEYS = frozenset({"path", "synthetic", *COLUMN_KEYS, "forward", "backward"})
+PATH_KEYS = frozenset({"path", "synthetic", *COLUMN_KEYS, "forward", "backward", "shortlist"})
 
 
 def find_renamed_paths(old: Mapping[str, Input], new: Mapping[str, Input]) -> dict[str, str]:
@@ -40,12 +41,20 @@ def rename_inputs(inputs: Mapping[str, Input], names: Mapping[str, str]) -> dict
 def rename_paths(config: JSON, names: Mapping[str, str]) -> JSON:
     """The config of a stage with the new paths in place of the old ones, in the keys that hold paths."""
     if isinstance(config, Mapping):
+        names = {**names, **_renamed_synthetic_files(config.get("synthetic"), names)}
         path_keys = PATH_KEYS if config.get("path") is None else PATH_KEYS - COLUMN_KEYS
         return {
             key: _rename_values(value, names) if key in path_keys else rename_paths(value, names)
             for key, value in config.items()
         }
     return [rename_paths(each, names) for each in config] if isinstance(config, list) else config
+
+
+def _renamed_synthetic_files(folder: JSON, names: Mapping[str, str]) -> dict[str, str]:
+    """The new paths of the files of text that a model made, which are no inputs by themselves, by their old ones."""
+    if not isinstance(folder, str) or folder not in names:
+        return {}
+    return {str(PurePath(folder) / file): str(PurePath(names[folder]) / file) for file in SYNTHETIC_FILES}
 
 
 def _rename_values(value: JSON, names: Mapping[str, str]) -> JSON:

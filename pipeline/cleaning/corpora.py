@@ -8,7 +8,7 @@ from pathlib import Path
 from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpora.splits import Splits
-from tfm.data.corpus_config import CorpusConfig
+from tfm.data.corpus_config import CorpusConfig, StageTextConfig
 from tfm.data.errors import DataError
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, open_artifact
@@ -117,7 +117,7 @@ def _cleaned_corpus(corpus: Corpus, clean: Path, number: int) -> CorpusConfig:
     if corpus.is_one_text:
         source = target
     languages = corpus.languages or (None, None)
-    return CorpusConfig(
+    return StageTextConfig(
         format="text",
         source=source if corpus.has_source else None,
         target=target,

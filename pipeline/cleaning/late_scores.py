@@ -3,10 +3,12 @@
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from tfm.pipeline.artifacts.no_symlinks import remove_path_below
 from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.measurement import PairChunk
 from tfm.pipeline.cleaning.rules.pairs.cross_entropy import score_by_cross_entropy
@@ -18,7 +20,11 @@ from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command_on_pairs
+from tfm.pipeline.scoring.metrics.external.command import (
+    ExternalMetricError,
+    SegmentCountError,
+    run_command_on_pairs,
+)
 
 PAIR_SCORERS = {"mutual_information": score_by_mutual_information, "cross_entropy": score_by_cross_entropy}
 ROWS_PER_SAVE = 4096
@@ -74,7 +80,8 @@ class LateScorer:
                 blocks = _iterate_blocks(is_needed, self.read, work.rows)
                 if is_external:
                     self._models = None
-                    _score_externally(rule.config, blocks, lambda scores: save({"scores": scores}))
+                    discard = partial(remove_path_below, self.folder, work.folder)
+                    _score_externally(rule.config, blocks, lambda scores: save({"scores": scores}), discard)
                 else:
                     self._score_by_models(rule, is_needed, blocks, work, save)
             work.save_progress()
@@ -94,18 +101,18 @@ class LateScorer:
         models, folders = self._load_models(rule), _model_folders(rule)
         kept = self._entropies.get(folders)
         is_measured = kept is not None and not np.isnan(kept[0, is_needed]).any()
+        is_checked = kept is not None or work.rows > 0
         for block_rows, pairs in blocks:
             two_sided = [(source, target) for source, target in pairs if source is not None]
             has_source = np.array([source is not None for source, _ in pairs], np.bool_)
             if kept is not None and is_measured:
                 entropies = kept[:, work.rows : work.rows + len(block_rows)][:, block_rows]
             else:
-                if (
-                    work.rows == 0
-                    and kept is None
-                    and (problem := models.exchange_problem(two_sided, rule.name)) is not None
-                ):
-                    self.reporter.warn(problem)
+                # the first block may have none that passed all other rules
+                if not is_checked and two_sided:
+                    is_checked = True
+                    if (problem := models.exchange_problem(two_sided, rule.name)) is not None:
+                        self.reporter.warn(problem)
                 entropies = np.full((2, len(pairs)), np.inf)
                 entropies[:, has_source] = models.measure_entropies(two_sided, two_sided)
             scores = np.full(len(pairs), np.nan)
@@ -151,8 +158,16 @@ def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
     return all_scores
 
 
-def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save: Callable[[Floats], None]) -> None:
-    """Save the numbers of a command that is started once, and reads pairs while it prints numbers for others."""
+def _score_externally(
+    scorer: ExternalScorer,
+    blocks: Iterator[PairBlock],
+    save: Callable[[Floats], None],
+    discard: Callable[[], None],
+) -> None:
+    """Save the numbers of a command that is started once, and reads pairs while it prints numbers for others.
+
+    Discard all that was saved where there are more or fewer numbers than pairs: they may be those of other pairs.
+    """
     pending_blocks: deque[Bools] = deque()
     scores: list[float] = []
 
@@ -170,4 +185,6 @@ def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save:
     try:
         run_command_on_pairs(scorer, iterate_pairs(), save_complete_blocks)
     except ExternalMetricError as failure:
+        if isinstance(failure, SegmentCountError):
+            discard()
         raise DataError(f"clean.external: {scorer.name} {failure}") from None

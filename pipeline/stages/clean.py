@@ -1,6 +1,7 @@
 """The clean stage: training pairs that pass the rules of a recipe, and what was dropped, with the reason."""
 
 import json
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -156,12 +157,12 @@ def show_dry_run(
         device: of the models of a rule.
         cluster: as for `clean`.
     """
-    if page is not None:
-        check_file_is_writable(page)
     plan, splits = (
         plan_clean(config, data, Path("dry-run"), whole_corpora=whole_corpora),
         _find_splits(data, whole_corpora=whole_corpora),
     )
+    if page is not None:
+        check_file_is_writable(page, [Path(each.path) for each in plan.inputs.values() if each.path is not None])
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
         result = _clean_splits(
             config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster
@@ -196,6 +197,7 @@ def _clean_splits(
     cluster: str | None,
 ) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
+    _check_commands(config)
     size = check_and_count_splits(splits, online=online)["train"]
     corpora = list(flatten_portions(splits.train))
     fingerprints = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
@@ -235,6 +237,16 @@ def _clean_splits(
         remedy = spaceless_warning(config, text) or f"change {strictest} in [clean], or give other texts"
         raise DataError(f"no training pair is left; dropped: {counts}; {remedy}")
     return _CleanResult(decisions, text, [describe_corpus(corpus) for corpus in corpora])
+
+
+def _check_commands(config: CleanConfig) -> None:
+    """Raise DataError for a command of which there is no program, before all pairs are measured."""
+    for scorer in config.external:
+        if shutil.which(scorer.command[0]) is None:
+            raise DataError(
+                f"clean.external: {scorer.name} cannot be started: there is no command {scorer.command[0]!r}; install "
+                "it, or give its path"
+            )
 
 
 def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 # one more whenever the same settings give other pairs: text of an earlier revision is no longer up to date
-SYNTHESIS_REVISION = 3
+SYNTHESIS_REVISION = 4
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
 CHUNK_LINES = 512

@@ -11,6 +11,7 @@ from tfm.data.corpora.markup.problems import check_lines, holds_json_objects
 from tfm.data.dataset.store import load_dataset
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
+from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, hash_texts
 from tfm.pipeline.cleaning.text_batch import Bools
 from tfm.pipeline.errors import DataError
@@ -97,13 +98,22 @@ def _datasets_of(models: Sequence[Input]) -> dict[str, Mapping[str, Any]]:
 def _held_out_files(dataset: Mapping[str, Any]) -> dict[str, str]:
     """The files of a dataset's validation and test sets by fingerprint; without those that are training data too."""
     inputs = dataset["lineage"]["inputs"]
-    uses = {label: (label.partition(": ")[0], entry) for label, entry in inputs.items() if ": " in label}
-    train_fingerprints = {entry["fingerprint"] for use, entry in uses.values() if use == TRAIN_LABEL}
+    uses = _uses_by_label(inputs)
+    # of cleaned training data the files are inputs of the cleaning
+    cleaned_uses = _uses_by_label((inputs.get(CLEAN_STAGE) or {}).get("lineage", {}).get("inputs", {}))
+    train_fingerprints = {
+        entry["fingerprint"] for use, entry in (*uses.values(), *cleaned_uses.values()) if use == TRAIN_LABEL
+    }
     return {
         entry["fingerprint"]: label
         for label, (use, entry) in uses.items()
-        if use != TRAIN_LABEL and entry["path"] is not None and entry["fingerprint"] not in train_fingerprints
+        if use != TRAIN_LABEL and entry.get("path") is not None and entry["fingerprint"] not in train_fingerprints
     }
+
+
+def _uses_by_label(inputs: Mapping[str, Any]) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """The corpora among inputs, by label: the split that each is for, and its entry."""
+    return {label: (label.partition(": ")[0], entry) for label, entry in inputs.items() if ": " in label}
 
 
 def _read_texts(fingerprint: str, folder: Path) -> list[str] | None:

@@ -115,6 +115,7 @@ def rerank(
         num_trials=trials or 1000,
         seed=1 if seed is None else seed,
         jsonl=jsonl,
+        inputs=[file, reference],
     )
 
 
@@ -128,6 +129,7 @@ def _tune_feature_weights(
     num_trials: int,
     seed: int,
     jsonl: bool,
+    inputs: list[Path],
 ) -> None:
     """Find weights, write them, and print the lists as they order them."""
     import numpy as np
@@ -138,7 +140,7 @@ def _tune_feature_weights(
     from tfm.pipeline.reranking.lists import no_choice_problem
     from tfm.pipeline.reranking.weights import FEATURE_NAMES, choose_best, tune_weights
 
-    check_file_is_writable(out)
+    check_file_is_writable(out, inputs)
     reporter, features, n_best_lists = make_reporter(), [], list(lists)
     if not n_best_lists:
         raise DataError("there is no list of translations to tune weights on")

@@ -38,7 +38,7 @@ def choose_by_utility(candidates: Sequence[Translation], config: DecodingConfig)
     """Return the candidates of the largest expected utility, each text once, which is then their score.
 
     Args:
-        candidates: in the order in which they were found; a text may occur several times.
+        candidates: in the order in which they were found, the best first; a text may occur several times.
         config: `n_best`, `mbr_utility`, `mbr_pruning` and `seed` are read.
 
     Returns:
@@ -54,7 +54,10 @@ def choose_by_utility(candidates: Sequence[Translation], config: DecodingConfig)
     if config.mbr_pruning is None:
         means = {number: float(utility(number, references).mean()) for number in range(len(texts))}
     else:
-        means = surviving_expected_utilities(utility, len(texts), references, config.mbr_pruning, config.seed)
+        # candidates come best first, and the first references are to stand for all
+        order = np.random.default_rng([config.seed, len(references)]).permutation(len(references))
+        drawn_references = [references[row] for row in order.tolist()]
+        means = surviving_expected_utilities(utility, len(texts), drawn_references, config.mbr_pruning, config.seed)
     best = sorted(means, key=lambda number: (-means[number], number))[: config.n_best]
     return [replace(best_by_text[texts[number]], score=means[number]) for number in best]
 
@@ -70,7 +73,7 @@ def surviving_expected_utilities(
     Args:
         utility: of the texts.
         num_texts: their number.
-        references: places of texts, in the order in which they were drawn.
+        references: places of texts, in random order.
         confidence: 0 to 1; the larger, the fewer are left out.
         seed: of the bootstrap samples.
 

@@ -74,6 +74,11 @@ DECODING_RULES = (
         "temperature 0 always takes the most probable piece",
     ),
     UnusedKeysRule(
+        {"decoding.strategy": is_one_of("sample"), "decoding.top_k": is_one_of(1)},
+        ("decoding.temperature", "decoding.top_p", "decoding.seed"),
+        "top_k 1 always takes the most probable piece",
+    ),
+    UnusedKeysRule(
         {"decoding.length_norm": is_one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"
     ),
     UnusedKeysRule(

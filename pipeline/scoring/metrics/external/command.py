@@ -29,6 +29,10 @@ class ExternalMetricError(Exception):
     """Failure of an external metric; its message is the rest of a sentence that begins with the metric's name."""
 
 
+class SegmentCountError(ExternalMetricError):
+    """Another number of numbers than of segments: it is not known of which segment each is."""
+
+
 def run_command(
     metric: ExternalMetric,
     sources: Sequence[str] | None,
@@ -71,7 +75,8 @@ def run_command_on_pairs(
         on_numbers: called with the numbers of further pairs, in order.
 
     Raises:
-        ExternalMetricError: as for `run_command`.
+        ExternalMetricError: as for `run_command`; SegmentCountError if numbers that were given to `on_numbers` may be
+            those of other pairs.
     """
     numbers, count, num_given = _NumberParser(None), 0, 0
 
@@ -92,12 +97,14 @@ def run_command_on_pairs(
         numbers.feed(data)
         printed = numbers.pop_numbers()
         count += len(printed)
+        if count > num_given:
+            raise SegmentCountError(_too_many_lines_problem(num_given))
         on_numbers(printed)
 
     _run_subprocess(metric, chunks(), parse_output)
     printed = numbers.all_numbers()
     if count + len(printed) != num_given:
-        raise ExternalMetricError(
+        raise SegmentCountError(
             f"printed {format_count(count + len(printed), 'number')} for {format_count(num_given, 'segment')}"
         )
     on_numbers(printed)
@@ -226,9 +233,7 @@ class _NumberParser:
 
     def _add_number(self, line: bytes) -> None:
         if self._count is not None and len(self._found) == self._count:
-            raise ExternalMetricError(
-                f"printed more lines than the {format_count(self._count, 'segment')} that it was given"
-            )
+            raise ExternalMetricError(_too_many_lines_problem(self._count))
         text = line.strip()
         number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER_PATTERN.fullmatch(text) else math.nan
         if not math.isfinite(number):
@@ -252,6 +257,10 @@ def _input_chunks(
             chunk = b""
     if chunk:
         yield chunk
+
+
+def _too_many_lines_problem(num_segments: int) -> str:
+    return f"printed more lines than the {format_count(num_segments, 'segment')} that it was given"
 
 
 def _segment_line(source: str | None, hypothesis: str, references: Sequence[str]) -> bytes:

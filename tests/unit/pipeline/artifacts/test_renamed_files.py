@@ -9,8 +9,9 @@ import pytest
 
 from tests.tiny_artifact import make, plan_of
 from tfm.data.corpus_config import CorpusConfig
-from tfm.pipeline.artifacts.artifact import Input, Plan, stale_reason
-from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, text_changing_settings
+from tfm.data.corpus_keys.table_keys import SYNTHETIC_FILES
+from tfm.pipeline.artifacts.artifact import Input, Plan, publish, stale_reason
+from tfm.pipeline.artifacts.corpus_inputs import SYNTHESIZE_STAGE, corpus_inputs, text_changing_settings
 
 Files = tuple[str, str]
 
@@ -21,6 +22,14 @@ def plan_for(folder: Path, **splits: dict[str, str]) -> Plan:
     data = {name: [text_changing_settings(each) for each in several] for name, several in corpora.items()}
     inputs = {"tokenizer": Input.from_value("of 100 pieces"), **corpus_inputs(corpora, online=False)}
     return plan_of(folder, inputs=inputs, data=data)
+
+
+def write_synthetic_text(folder: Path, translation: str) -> None:
+    """Publish what `tfm synthesize` makes of one line, as far as it is read."""
+    folder.parent.mkdir(parents=True)
+    with publish(plan_of(folder, SYNTHESIZE_STAGE), command=["tfm"]) as draft:
+        for name, text in zip(SYNTHETIC_FILES, ("a dog", translation), strict=True):
+            (draft.folder / name).write_text(f"{text}\n")
 
 
 @pytest.fixture
@@ -89,6 +98,35 @@ def test_renamed_references_are_the_same_input(artifact: Path) -> None:
     assert stale_reason(plan("third.txt", "second.txt")) is not None
     Path("third.txt").write_text("other\n")
     assert stale_reason(plan("second.txt", "third.txt")) is not None
+
+
+def test_renamed_text_that_a_model_made_is_the_same_input(artifact: Path, tmp_path: Path) -> None:
+    """A folder, whose two files are the sides of the pairs."""
+    folder = tmp_path / "runs" / "first" / "synthetic"
+    write_synthetic_text(folder, "ein Hund")
+
+    def plan(name: str, **more: str) -> Plan:
+        return plan_for(artifact, train={"synthetic": f"runs/{name}/synthetic", "tag": "<BT>", **more})
+
+    make(plan("first"))
+    folder.parent.rename(tmp_path / "runs" / "second")
+    assert stale_reason(plan("second")) is None
+    assert str(stale_reason(plan("second", side="target"))).startswith("config changed: data.train.0.side")
+    assert str(stale_reason(plan("second", tag="<FT>"))).startswith("config changed: data.train.0.tag")
+    write_synthetic_text(tmp_path / "runs" / "third" / "synthetic", "ein Hase")
+    assert stale_reason(plan("third")) is not None
+
+
+def test_a_renamed_shortlist_is_the_same_input(artifact: Path) -> None:
+    """A folder that the settings of decoding name; another one of that name is another input."""
+
+    def plan(folder: str, fingerprint: str = "f") -> Plan:
+        shortlist = {"shortlist": Input.from_value(fingerprint, folder)}
+        return plan_of(artifact, inputs=shortlist, decoding={"beam": 5, "shortlist": folder})
+
+    make(plan("runs/a/shortlist"))
+    assert stale_reason(plan("moved/a/shortlist")) is None
+    assert stale_reason(plan("moved/a/shortlist", "g")) is not None
 
 
 def test_columns_of_references_are_no_paths(artifact: Path) -> None:

@@ -14,7 +14,9 @@ import pytest
 
 from tests.recording_reporter import Listening
 from tfm.data.config import DataConfig
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs, resolve_splits
+from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
 from tfm.pipeline.cleaning import cleaner, corpora, late_scores, measurement, output, work_folder
@@ -99,6 +101,31 @@ def test_each_pair_is_either_kept_as_later_stages_read_it_or_listed_with_its_rea
             assert (next(left) if entry is None else (entry["source"], entry["target"])) == wanted
         assert next(left, None) is None
     assert not lost
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("a dog\r", "a cat\r"),
+        ("<html><p>a dog</p></html>", "<html><p>a cat</p></html>"),
+        ("dog B-LOC", "cat O"),
+        ('{"id": 1}', '{"id": 2}'),
+        ("a\tb", "c\td", "e\tf", "g\th"),
+    ],
+)
+def test_clean_text_is_read_as_texts_whatever_it_looks_like(tmp_path: Path, texts: tuple[str, ...]) -> None:
+    """Each is fine in a table, of which a file of such lines is neither a part nor a document."""
+    pairs = [(text, text.upper()) for text in texts]
+    lines = [json.dumps({"source": source, "target": target}) for source, target in pairs]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    data = DataConfig(train=(CorpusConfig(format="jsonl", path=str(tmp_path / "a.jsonl")),))
+    assert list(read_pairs(data.train[0])) == pairs
+    config = CleanConfig(letters=None, copies=None)
+    clean(config, data, tmp_path / "clean", whole_corpora=True, command=(), reporter=Listening())
+    with collect_remarks() as remarks:
+        (kept,) = cleaned_splits(Splits(data.train, (), {}), tmp_path / "clean").train
+        assert list(read_pairs(kept)) == pairs
+    assert not remarks
 
 
 def test_the_table_of_scores_says_the_same_of_each_pair(data: DataConfig, tmp_path: Path) -> None:

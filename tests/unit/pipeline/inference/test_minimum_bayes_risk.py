@@ -121,6 +121,22 @@ def test_pruning_keeps_the_best_and_compares_less() -> None:
     assert asked < 0.5 * 5 * 35 * 64
 
 
+@pytest.mark.parametrize("utility", UTILITIES)
+def test_pruning_is_not_misled_by_the_most_probable_candidates(utility: str) -> None:
+    """Candidates come best first: eight probable ones, all alike, and many others that are like each other."""
+    probable, others = ["the snow ran , !"] * 8, ["a dog runs."] * 40 + ["a dog runs. !"] * 16
+    for seed in range(1, 6):
+        given_values = {"strategy": "mbr", "mbr_size": 64, "mbr_utility": utility, "seed": seed}
+        plain, pruned = (
+            choose_by_utility(
+                as_candidates([*probable, *others]), DecodingConfig.model_validate({**given_values, **more})
+            )
+            for more in ({}, {"mbr_pruning": 0.99})
+        )
+        assert plain[0].text == pruned[0].text in others
+        assert pruned[0].score == pytest.approx(plain[0].score)
+
+
 def test_a_model_decodes_with_the_least_risk() -> None:
     """Translations are the choice among its own samples, and do not depend on the batch."""
     loaded, reporter = tiny_model(dtype=float64), Listening()

@@ -238,6 +238,18 @@ def test_an_error_of_set_names_it(tmp_path: Path, override: str, parts: list[str
         assert part in text
 
 
+@pytest.mark.parametrize("key", ["temperature=0.5", "top_p=0.5", "seed=3"])
+@pytest.mark.parametrize("section", ["decoding", "synthesis.decoding"])
+def test_settings_of_draws_are_refused_where_the_most_probable_piece_is_taken(
+    section: str, key: str, tmp_path: Path
+) -> None:
+    text = '[synthesis]\ntext = { source = "none", target = "b" }\n' if section == "synthesis.decoding" else ""
+    recipe = f'{SMALL}{text}[{section}]\nstrategy = "sample"\ntop_k = 1'
+    said = problem(tmp_path, recipe, f"{section}.{key}")
+    assert "has no effect with" in said, said
+    assert "top_k 1 always takes the most probable piece. Remove it" in said, said
+
+
 @pytest.mark.parametrize(
     ("recipe", "overrides", "blamed"),
     [

@@ -40,6 +40,19 @@ def test_another_dataset_beside_a_model_is_not_taken_for_its_own(made: Path) -> 
     assert not len(held_out.keys)
 
 
+@pytest.mark.parametrize("is_cleaned", [False, True])
+def test_a_file_that_training_and_validation_data_are_cut_from_is_no_test_set(is_cleaned: bool) -> None:
+    """Its training part may be translated, as for distillation; the lines of the others are left out one by one."""
+    file, other = ({"fingerprint": name, "path": f"{name}.txt", "lineage": {}} for name in ("cut", "own"))
+    train = {"train: cut.txt": file}
+    clean = {"fingerprint": "c", "path": "clean", "lineage": {"stage": "clean", "fingerprint": "c", "inputs": train}}
+    inputs = {"valid: cut.txt": file, "test: own.txt": other, **({"clean": clean} if is_cleaned else train)}
+    lineage = {"stage": "preprocess", "fingerprint": "d", "inputs": inputs}
+    dataset = {"fingerprint": "d", "path": "nowhere", "lineage": lineage}
+    model = Input("m", None, {"stage": "train", "fingerprint": "m", "inputs": {"dataset": dataset}})
+    assert read_held_out_texts([model], [], NullReporter()).files == {"own": "test: own.txt"}
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

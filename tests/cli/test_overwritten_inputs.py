@@ -1,0 +1,64 @@
+"""A file that a command reads is not overwritten by its output: an option that names it is refused before any work."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import tfm
+from tests.tiny_model import publish_model
+
+TEXT = "a dog runs\nthe sea is blue\n"
+COMMANDS = {
+    "translate": ["model", "text", "--alignments", "text"],
+    "translate prefixes": ["model", "other", "--prefixes", "text", "--alignments", "text"],
+    "clean": ["text", "other", "--dry-run", "--html", "text"],
+    "clean test": ["other", "third", "--test", "other", "text", "--dry-run", "--html", "text"],
+    "rerank": ["text", "--language-model", "lm", "--reference", "other", "--tune", "text"],
+    "rerank reference": ["other", "--language-model", "lm", "--reference", "text", "--tune", "text"],
+    "compare": ["a=text", "b=other", "--reference", "third", "--html", "text"],
+    "compare reference": ["a=other", "b=third", "--reference", "text", "--html", "text"],
+    "embed": ["text", "--nearest", "dog", "--out", "text"],
+    "attend": ["model", "--head-report", "text", "--out", "text"],
+}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translation model and a language model."""
+    folder = tmp_path_factory.mktemp("models")
+    publish_model(folder / "model")
+    publish_model(folder / "lm", architecture="decoder_only", task="language_model")
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_output_that_is_an_input_is_refused(
+    command: str, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("text", "other", "third"):
+        Path(name).write_text(TEXT, "utf-8")
+    for name in ("model", "lm"):
+        Path(name).symlink_to(models / name)
+    done = tfm(command.split()[0], *COMMANDS[command])
+    assert (done.code, done.out) == (73, ""), done.err
+    assert "text: is read by this command too, which would overwrite it: give another file" in done.err
+    assert Path("text").read_text("utf-8") == TEXT
+
+
+def test_an_artifact_that_holds_an_input_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clean text that is cleaned once more into its own folder would be lost."""
+    monkeypatch.chdir(tmp_path)
+    for name, word in (("a", "one"), ("b", "eins")):
+        Path(name).write_text("".join(f"{word} {'x ' * count}\n" for count in range(9)), "utf-8")
+    assert tfm("clean", "a", "b", "--set", "clean.copies=none", "--out", "first").code == 0
+    before = Path("first/train.0.source.txt").read_text("utf-8")
+    sides = ("first/train.0.source.txt", str(tmp_path / "first" / "train.0.target.txt"))
+    again = ("clean", *sides, "--set", "clean.copies=none", "--set", "clean.length.max=3")
+    Path("link").symlink_to(".")
+    for place in ("first", "link/first"):
+        done = tfm(*again, "--out", place)
+        assert done.code == 73, done.err
+        assert f"{place}: contains first/train.0.source.txt, which this command reads and would lose" in done.err
+        assert Path("first/train.0.source.txt").read_text("utf-8") == before
+    assert tfm(*again, "--out", "second").code == 0
