@@ -24,7 +24,7 @@ LANGUAGE_PART_PATTERN, NAME_PART_PATTERN = re.compile(r"[a-z]{2,3}"), re.compile
 """A part of a path that may be a language, and what is between parts."""
 FAIRSEQ_DICTIONARY_PATTERN = re.compile(r"dict\.[\w-]+\.txt")
 TARGET_WORD_PATTERN = re.compile(
-    r"(?<![^\W_])(labels?|tags?|targets?|tgt|trg|out|outputs?|summar(?:y|ies)|answers?|refs?)(?![^\W_])"
+    r"(?<![^\W_])(labels?|tags?|targets?|tgt|trg|out|outputs?|summary|summaries|answers?|refs?)(?![^\W_])"
 )
 TABLE_ENDINGS = frozenset((".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow"))
 """Endings of files that hold both sides, of which two are no source and target."""
