@@ -11,6 +11,7 @@ import torch
 
 from tests.tiny_model import TEXTS, publish_shortlist, random_shortlist, tiny_model
 from tfm.data.errors import DataError
+from tfm.model.layers.int8 import int8_unsupported_reason
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
@@ -112,8 +113,11 @@ def test_models_that_decide_together() -> None:
         assert best.log_prob == pytest.approx(exact_log_prob(twice, source, list(best.ids), candidates), abs=1e-9)
 
 
+NEEDS_INT8 = pytest.mark.skipif(int8_unsupported_reason() is not None, reason=str(int8_unsupported_reason()))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", pytest.param("int8", marks=NEEDS_INT8)])
 @pytest.mark.parametrize("beam", [1, 4])
 def test_compiled_loops_find_the_same(precision: Any, beam: int) -> None:
     """One at a time by the loop of a whole search, and many by the fused step, beside the plain modules in float64."""
