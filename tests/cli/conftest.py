@@ -1,10 +1,12 @@
 """What the tests of the commands start from: small corpora, and what the first stages made of them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.user import RECIPE, Stages, commands_of, tfm, write_corpora
+from tests.hub import TOKEN, Hub, serve_hub
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +35,19 @@ def recipe(corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     file = tmp_path / "tiny.toml"
     file.write_text(RECIPE.format(folder=corpora), encoding="utf-8")
     return file
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub that huggingface_hub takes for its own, with the token of a user."""
+    from huggingface_hub import constants, hf_api
+
+    with serve_hub() as served:
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        for module in (constants, hf_api):
+            monkeypatch.setattr(module, "ENDPOINT", served.url, raising=False)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.url + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        yield served

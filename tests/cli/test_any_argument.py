@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.cli.arguments import USUAL, Parameter, make_run, parameters, words_with, write_texts
 from tests.cli.user import tfm
+from tests.hub import Hub
 from tfm.pipeline.recipes.error_messages import _section_keys
 from tfm.pipeline.recipes.recipe import Recipe
 
@@ -64,8 +65,8 @@ def texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def here(texts: None) -> None:
-    """The working folder has all that every command of USUAL reads."""
+def here(texts: None, hub: Hub) -> None:
+    """The working folder has all that every command of USUAL reads; there is a hub without a model."""
     if not Path("judging").exists():
         make_run()
 

@@ -2,32 +2,23 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from huggingface_hub import constants, hf_api
+from huggingface_hub import constants
 
 from tests.cli.user import ROOT, Result, tfm
-from tests.hub import TOKEN, Hub, serve_hub
+from tests.hub import TOKEN, Hub
 from tfm.pipeline.artifacts.manifest import open_artifact
 
 MODELS = ROOT / "tests" / "releases" / "0.1.0"
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub that huggingface_hub takes for its own, with the token of a user."""
-    with serve_hub() as served:
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        for module in (constants, hf_api):
-            monkeypatch.setattr(module, "ENDPOINT", served.url, raising=False)
-        monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.url + "/{repo_id}/resolve/{revision}/{filename}"
-        )
-        monkeypatch.chdir(tmp_path)
-        yield served
+def hub(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """A hub, in an empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return hub
 
 
 @pytest.fixture
