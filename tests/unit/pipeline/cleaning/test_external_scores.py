@@ -48,7 +48,7 @@ def clean_by_command(folder: Path) -> list[float]:
 def test_scores_of_a_command_that_printed_another_number_of_them_are_not_kept(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the command gets from its environment is no input of the stage, which goes on with what was kept."""
+    """Environment variables of the command are no input of the stage, which goes on with what was kept."""
     monkeypatch.setattr(late_scores, "ROWS_PER_SAVE", 4)
     monkeypatch.setenv("SCORER", fault)
     with pytest.raises(DataError, match=r"clean\.external: words printed"):
