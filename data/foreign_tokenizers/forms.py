@@ -249,19 +249,21 @@ def _read_bpe_codes(
     source: TokenizerSource, config: TokenizerConfig
 ) -> tuple[JsonDocument, PieceScoresAndMerges | None]:
     codes = read_codes(source.lines)
-    if config.codes_vocabulary is None:
-        return build_bpe_codes_json(codes, None), None
-    file = Path(config.codes_vocabulary)
+    names = None if config.codes_vocabulary is None else _read_codes_vocabulary(Path(config.codes_vocabulary))
+    document = build_bpe_codes_json(codes, names)
+    unnumbered, joins = pieces_missing_from_vocabulary(codes, document)
+    return document, (unnumbered, joins) if unnumbered else None
+
+
+def _read_codes_vocabulary(file: Path) -> list[str]:
     try:
-        names = read_vocabulary(
+        return read_vocabulary(
             decode_lines(read_bounded_file(file, max_bytes=MAX_TOKENIZER_FILE_BYTES, follow_symlinks=True), file)
         )
     except FileNotFoundError:
         raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None
     except ValueError as error:
         raise DataError(f"is no vocabulary of subword-nmt: {error}", file=file) from None
-    unnumbered = pieces_missing_from_vocabulary(codes, names)
-    return build_bpe_codes_json(codes, names), (unnumbered, codes) if unnumbered else None
 
 
 def _read_tiktoken_ranks(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:

@@ -1,4 +1,4 @@
-"""A SentencePiece model (Kudo and Richardson 2018), unigram or BPE, as tokenizer.json, without that package.
+"""A SentencePiece model (Kudo and Richardson 2018) of any kind as tokenizer.json, without that package.
 
 The file is a protocol buffer, https://protobuf.dev/programming-guides/encoding: fields of a number and a type, of which
 few are read: pieces with scores, and what is done to a text before.
@@ -17,11 +17,13 @@ from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, unu
 from tfm.tokenizer.foreign.unnumbered import append_pieces_read_as_unk
 from tfm.tokenizer.languages import is_language_token
 from tfm.tokenizer.special import UNK
-from tfm.tokenizer.tokenizer import Tokenizer
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4
 METASPACE = "\u2581"
+WORD_EDGE, WORD_EDGE_IN_TEXT = "\ue001", "\ue003"
+"""Behind each word and each piece where a model has words alone, and before those without a space; a typed one is the
+second."""
 MAX_BYTES, MAX_PIECE, MAX_MERGES = 16 * 2**20, 1000, 2_000_000
 """Bounds on a file, on the characters of a piece and on the merges of a BPE model: several times those of the largest
 published models, so that a file made to harm takes neither hours nor gigabytes."""
@@ -32,9 +34,9 @@ MAX_VARINT_BYTES = 10
 @dataclass(frozen=True)
 class SentencePieceModel:
     """scores: by piece of text; BPE makes the piece of the highest one first. charsmap: the normaliser, as it is
-    compiled. dummy_prefix: whether a text begins with a space. kind: UNIGRAM, BPE or CHAR. types: by piece, in the
-    order of ids, what it is. byte_fallback: whether the bytes of an unknown character are pieces. extra_spaces: whether
-    several spaces in a row are kept, and those at both ends."""
+    compiled. dummy_prefix: whether a text begins with a space. kind: UNIGRAM, BPE, WORD or CHAR. types: by piece, in
+    the order of ids, what it is. byte_fallback: whether the bytes of an unknown character are pieces. extra_spaces:
+    whether several spaces in a row are kept, and those at both ends."""
 
     scores: Mapping[str, float]
     charsmap: bytes
@@ -82,11 +84,11 @@ def parse_sentencepiece_model(data: bytes) -> SentencePieceModel:
                     raise ValueError("spaces that stay spaces are not supported (escape_whitespaces = false)")
     except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError, OverflowError) as error:
         raise ValueError("is no SentencePiece model") from error
-    if kind == WORD and scores:
-        remedy = 'kind = "word" learns one from text; else train a model of unigram, BPE or char'
-        raise ValueError(f"is a SentencePiece model of whole words (model_type = word), which is not read: {remedy}")
-    if kind not in (UNIGRAM, BPE, CHAR) or not scores:
-        raise ValueError("is no SentencePiece model of kind unigram, BPE or char")
+    if kind not in BUILDERS or not scores:
+        raise ValueError("is no SentencePiece model of kind unigram, BPE, char or word")
+    if kind == WORD and (fallback or any(WORD_EDGE in piece for piece in scores)):
+        cause = "bytes for unknown words" if fallback else "U+E001, which ends a word here, in one"
+        raise ValueError(f"its SentencePiece model, of words, has {cause}: train one of another kind")
     return SentencePieceModel(scores, charsmap, prefix, kind, types, fallback, extra)
 
 
@@ -115,7 +117,6 @@ def build_tokenizer_json(
         "replacement": METASPACE,
         "prepend_scheme": "always" if model.dummy_prefix else "never",
     }
-    build_model = {UNIGRAM: _unigram_model, BPE: _bpe_model, CHAR: _character_model}[model.kind]
     return {
         "version": "1.0",
         "truncation": None,
@@ -129,7 +130,7 @@ def build_tokenizer_json(
         "pre_tokenizer": _pre_tokenizer(model, space),
         "post_processor": None,
         "decoder": {"type": "Sequence", "decoders": _decoder_steps(model, space)},
-        "model": build_model(model, pieces, names, unknown),
+        "model": BUILDERS[model.kind](model, pieces, names, unknown),
     }
 
 
@@ -143,6 +144,10 @@ def _normalizer_steps(model: SentencePieceModel) -> list[dict[str, Any]]:
         steps.append({"type": "Replace", "pattern": {"Regex": r"\A | \z"}, "content": ""})  # a tab stays
     elif model.dummy_prefix:
         steps.append({"type": "Prepend", "prepend": " "})
+    if model.kind == WORD:
+        edges = rf"(?<=[\s\S])(?=[ {METASPACE}]|\z)" + ("" if model.dummy_prefix else rf"|\A(?=[^ {METASPACE}])")
+        steps.append({"type": "Replace", "pattern": {"String": WORD_EDGE}, "content": WORD_EDGE_IN_TEXT})
+        steps.append({"type": "Replace", "pattern": {"Regex": edges}, "content": WORD_EDGE})
     return steps
 
 
@@ -152,6 +157,8 @@ def _pre_tokenizer(model: SentencePieceModel, space: dict[str, Any]) -> dict[str
     if model.extra_spaces:
         space = {**space, "prepend_scheme": "never"}
     step = {**space, "split": not _has_pieces_across_spaces(model)}
+    if model.kind == WORD:
+        return step
     symbols = sorted((piece for piece in model.scores if model.types.get(piece) == USER_DEFINED), key=len, reverse=True)
     steps = [_split_step("|".join(map(re.escape, symbols)))] if symbols else []
     if model.byte_fallback and model.kind == UNIGRAM:
@@ -161,7 +168,8 @@ def _pre_tokenizer(model: SentencePieceModel, space: dict[str, Any]) -> dict[str
 
 def _decoder_steps(model: SentencePieceModel, space: dict[str, Any]) -> list[dict[str, Any]]:
     """The decoder, which joins pieces."""
-    steps: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": FILLER_PREFIX}, "content": ""}]
+    marks = (FILLER_PREFIX, WORD_EDGE) if model.kind == WORD else (FILLER_PREFIX,)
+    steps = [{"type": "Replace", "pattern": {"String": mark}, "content": ""} for mark in marks]
     if model.byte_fallback:
         steps.append({"type": "ByteFallback"})
     if not _has_pieces_across_spaces(model):
@@ -171,8 +179,8 @@ def _decoder_steps(model: SentencePieceModel, space: dict[str, Any]) -> list[dic
 
 
 def _has_pieces_across_spaces(model: SentencePieceModel) -> bool:
-    """Whether pieces have a space that does not begin them."""
-    return any(METASPACE in piece[1:] for piece in model.scores)
+    """Whether pieces have a space that does not begin them, or several unknown words are one unknown piece."""
+    return model.kind == WORD or any(METASPACE in piece[1:] for piece in model.scores)
 
 
 def _split_step(pattern: str) -> dict[str, Any]:
@@ -184,6 +192,15 @@ def _unigram_model(model: SentencePieceModel, pieces: list[str], names: list[str
     vocab = [[name, model.scores.get(piece, low)] for name, piece in zip(names, pieces, strict=True)]
     fallback = model.byte_fallback
     return {"type": "Unigram", "unk_id": pieces.index(unknown), "vocab": vocab, "byte_fallback": fallback}
+
+
+def _word_model(model: SentencePieceModel, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+    """Unigram of whole words, whose edges are part of them, so that none is found in a longer one."""
+    words = [
+        name if piece not in model.scores else (name if piece[0] == METASPACE else WORD_EDGE + name) + WORD_EDGE
+        for piece, name in zip(pieces, names, strict=True)
+    ]
+    return _unigram_model(model, pieces, words, unknown)
 
 
 def _bpe_model(model: SentencePieceModel, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
@@ -204,6 +221,10 @@ def _character_model(model: SentencePieceModel, pieces: list[str], names: list[s
         "vocab": {name: number for number, name in enumerate(names)},
         "merges": [],
     }
+
+
+BUILDERS = {UNIGRAM: _unigram_model, BPE: _bpe_model, WORD: _word_model, CHAR: _character_model}
+"""By the kind of a model what makes the model of tokenizer.json of it."""
 
 
 def _merges(model: SentencePieceModel, names: Set[str]) -> list[tuple[str, str]]:
@@ -236,22 +257,13 @@ def build_tokenizer_json_with_model_ids(model: SentencePieceModel) -> dict[str, 
 def add_unnumbered_model_pieces(document: dict[str, Any], model: SentencePieceModel) -> dict[str, Any]:
     """tokenizer.json that cuts texts by all pieces of the model; those that it does not have read as <unk>.
 
-    document: of `build_tokenizer_json`, with a name for each id of the model.
+    document: of `build_tokenizer_json`, with a name for each id of the model. Raises ValueError for a model of words.
     """
+    if model.kind == WORD:
+        raise ValueError("its SentencePiece model is of words, and its vocabulary lacks some: give the model itself")
     numbered_pieces = {*document_pieces(document).values()}
     scores = {piece: score for piece, score in model.scores.items() if piece not in numbered_pieces}
     return append_pieces_read_as_unk(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
-
-
-def have_same_ids(first: Tokenizer, second: Tokenizer) -> bool:
-    """Whether each id is the same piece in both, though they may split texts differently, as Marian's two do."""
-    if first is second or first.vocab_size != second.vocab_size:
-        return first is second
-    numbers = range(first.vocab_size)
-    return all(
-        first.piece(number).removeprefix(FILLER_PREFIX) == second.piece(number).removeprefix(FILLER_PREFIX)
-        for number in numbers
-    )
 
 
 def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:

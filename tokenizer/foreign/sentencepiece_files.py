@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces
-from tfm.tokenizer.foreign.sentencepiece import BPE, NORMAL, UNIGRAM
+from tfm.tokenizer.foreign.sentencepiece import BPE, NORMAL, UNIGRAM, WORD_EDGE
 from tfm.tokenizer.special import BOS, EOS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -19,12 +19,31 @@ TokenizerJson = Mapping[str, Any]
 
 
 def is_from_sentencepiece(tokenizer: Tokenizer) -> bool:
-    """Whether a tokenizer was read from a SentencePiece model, some of its pieces those of the other side."""
+    """Whether a tokenizer was read from a SentencePiece model that can be written again, some of its pieces those of
+    the other side."""
     document = tokenizer.document
     decoders = (document["decoder"] or {}).get("decoders", [])
     return (
         any(step.get("pattern") == {"String": FILLER_PREFIX} for step in decoders)
         and _find_metaspace_step(document) is not None
+        and not has_whole_words(document)
+    )
+
+
+def has_whole_words(document: TokenizerJson) -> bool:
+    """Whether a tokenizer.json was made of a SentencePiece model of words."""
+    steps = (document["normalizer"] or {}).get("normalizers", [])
+    return any(step.get("pattern") == {"String": WORD_EDGE} for step in steps)
+
+
+def have_same_ids(first: Tokenizer, second: Tokenizer) -> bool:
+    """Whether each id is the same piece in both, though they may split texts differently, as Marian's two do."""
+    if first is second or first.vocab_size != second.vocab_size:
+        return first is second
+    numbers = range(first.vocab_size)
+    return all(
+        first.piece(number).removeprefix(FILLER_PREFIX) == second.piece(number).removeprefix(FILLER_PREFIX)
+        for number in numbers
     )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 import tokenizers
 
 from tfm.tokenizer.code_points import CodePoints
+from tfm.tokenizer.foreign.sentencepiece_files import has_whole_words
 from tfm.tokenizer.foreign.unnumbered import has_unnumbered_pieces
 from tfm.tokenizer.growth.extension import TokenizerJson, control_token_spellable_in_text
 from tfm.tokenizer.growth.new_pieces import GROWERS
@@ -68,6 +69,8 @@ def growth_problem(old: Tokenizer) -> str | None:
     model = document["model"]
     if has_unnumbered_pieces(document):
         return "it splits texts at pieces without an id, and new pieces would come after these"
+    if has_whole_words(document):
+        return "its pieces are the words of a SentencePiece model"
     if model["type"] not in GROWERS:
         return f"its model is of another type ({model['type']})"
     if model["type"] == "WordPiece" and model["continuing_subword_prefix"] != CONTINUATION_PREFIX:

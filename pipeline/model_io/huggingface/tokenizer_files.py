@@ -10,9 +10,9 @@ from typing import Any
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces
-from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.foreign.sentencepiece_files import (
     build_sentencepiece_model,
+    have_same_ids,
     is_from_sentencepiece,
     sentencepiece_ids,
 )

@@ -50,7 +50,7 @@ from tfm.pipeline.training.checks import (
 )
 from tfm.pipeline.training.initialization import initialize_for_task, load_pretrained
 from tfm.pipeline.training.optimizers import make_optimizer
-from tfm.tokenizer.foreign.sentencepiece import have_same_ids
+from tfm.tokenizer.foreign.sentencepiece_files import have_same_ids
 from tfm.tokenizer.tokenizer import Tokenizer
 
 

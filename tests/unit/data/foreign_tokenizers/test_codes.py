@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, Literal
 
 import pytest
 
@@ -28,9 +29,14 @@ def there(ours: Tokenizer, line: str) -> list[int | None]:
     return [ours.original_ids[number] for number in ours.encode(line)]
 
 
-def learned_codes(lines: Sequence[str], count: int) -> list[Code]:
+def letters_of(word: str, end: Literal["0.1", "0.2"]) -> tuple[str, ...]:
+    """The symbols of a word, before any is joined; 0.1 and others: </w> is one of them."""
+    return (*word, "</w>") if end == "0.1" else (*word[:-1], word[-1] + "</w>")
+
+
+def learned_codes(lines: Sequence[str], count: int, end: Literal["0.1", "0.2"] = "0.2") -> list[Code]:
     """Sennrich et al. 2016, algorithm 1: the most frequent pair becomes a symbol, again and again."""
-    words = {(*word[:-1], word[-1] + "</w>"): times for word, times in Counter(" ".join(lines).split()).items()}
+    words = {letters_of(word, end): times for word, times in Counter(" ".join(lines).split()).items()}
     codes = []
     for _ in range(count):
         pairs: Counter[Code] = Counter()
@@ -54,13 +60,14 @@ def merged(word: tuple[str, ...], pair: Code) -> tuple[str, ...]:
     return tuple(found)
 
 
-def applied(line: str, ranks: Mapping[Code, int]) -> list[str]:
+def applied(line: str, ranks: Mapping[Code, int], end: Literal["0.1", "0.2"] = "0.2") -> list[str]:
     """apply_bpe of subword-nmt: of the pairs of a word the one that was learned first is joined, until none is left."""
     found = []
     for text in line.strip("\r\n ").split(" "):
-        word: tuple[str, ...] = (*text[:-1], text[-1] + "</w>") if text else ()
+        word = letters_of(text, end) if text else ()
         while pairs := [pair for pair in zip(word, word[1:], strict=False) if pair in ranks]:
             word = merged(word, min(pairs, key=ranks.__getitem__))
+        word = word[:-1] if word[-1:] == ("</w>",) else word
         found += [
             f"{symbol}@@" if place < len(word) else symbol.removesuffix("</w>") for place, symbol in enumerate(word, 1)
         ]
@@ -77,7 +84,7 @@ FAST_BPE = "".join(f"{left} {right} {1000 - rank}\n" for rank, (left, right) in 
 
 def spelled(ours: Tokenizer, line: str) -> list[str]:
     """The pieces as apply_bpe writes them."""
-    pieces = ours.pieces(line)
+    pieces = [piece.replace("\ue001\ue002", "") for piece in ours.pieces(line)]
     return [each if each == UNK else each[:-4] if each.endswith("</w>") else f"{each}@@" for each in pieces]
 
 
@@ -114,10 +121,53 @@ def test_a_vocabulary_numbers_the_pieces_of_codes(mark: str, tmp_path: Path) -> 
         assert there(ours, line) == [numbers.get(piece, 3) for piece in wanted], line
 
 
+def shuffled_codes(codes: Sequence[Code]) -> list[Code]:
+    """The same codes in another order in which each joins what is made before."""
+    draw, rest, order = Random(3), [*codes], list[Code]()
+    while rest:
+        made = {*map("".join, order)}
+        ready = [code for code in rest if all(len(part.removesuffix("</w>")) < 2 or part in made for part in code)]
+        order.append(draw.choice(ready[:40]))
+        rest.remove(order[-1])
+    return order
+
+
+@pytest.mark.parametrize("header", ["", "#version: 0.1\n"])
+@pytest.mark.parametrize("has_learned_order", [True, False])
+def test_codes_whose_end_of_word_is_a_piece_cut_texts_as_subword_nmt_does(
+    header: str, has_learned_order: bool, tmp_path: Path
+) -> None:
+    """Codes of subword-nmt 0.1; in another order more words keep a `</w>` that no code joins."""
+    codes = learned_codes(LINES, 300, "0.1")
+    codes = codes if has_learned_order else shuffled_codes(codes)
+    ranks = {code: rank for rank, code in enumerate(codes)}
+    (tmp_path / "codes").write_text(header + "".join(f"{left} {right}\n" for left, right in codes), "utf-8")
+    letters = {letter for code in codes for each in code for letter in each.removesuffix("</w>")}
+    wanted = [applied(line, ranks, "0.1") for line in TEST]
+    ours = taken(tmp_path / "codes")
+    for line, pieces in zip(TEST, wanted, strict=True):
+        known = [each if len(each.removesuffix("@@")) > 1 or each[0] in letters else UNK for each in pieces]
+        assert spelled(ours, line) == known, line
+        assert UNK in known or ours.decode(ours.encode(line)) == " ".join(line.split())
+    counts = Counter(piece for line in LINES for piece in applied(line, ranks, "0.1")).most_common()
+    kept = ["<s>", "<pad>", "</s>", "<unk>", *(piece for piece, count in counts if count > 2)]
+    (tmp_path / "vocab").write_text("".join(f"{piece}\n" for piece in kept), "utf-8")
+    ours = taken(tmp_path / "codes", codes_vocabulary=str(tmp_path / "vocab"))
+    numbers = {piece: number for number, piece in enumerate(kept)}
+    assert ours.vocab_size == len(kept)
+    for line, pieces in zip(TEST, wanted, strict=True):
+        assert there(ours, line) == [numbers.get(piece, 3) for piece in pieces], line
+    for line in ("", " ", "a  b ", "the\ue001 \ue002", "the</w>", "</w>"):
+        assert there(ours, line) == [
+            numbers.get(piece, 3) for piece in applied(line.replace("\ue001", "\ue003"), ranks, "0.1")
+        ], line
+
+
 def test_codes_of_other_versions_or_without_order_are_refused(tmp_path: Path) -> None:
     for content, reason in (
-        ("#version: 0.1\nt h\n", "codes of subword-nmt 0.1, and only those of 0.2"),
-        ("t h\ne </w>\n", "line 2 joins </w> itself"),
+        ("#version: 0.3\nt h\n", "codes of subword-nmt 0.3, and only those of 0.1 and 0.2"),
+        ("#version: 0.2\nt h\ne </w>\n", "line 3 joins </w> itself"),
+        ("t h\nx \ue001\n", r"line 2 has U\+E001 or U\+E002"),
         ("th e\nt h\n", "line 1 joins 'th', which no line before it makes"),
         ("#version: 0.2\n", "is not a tokenizer in a form"),
         ("t h\nt h e x\n", "is not a tokenizer in a form"),

@@ -16,9 +16,9 @@ from tfm.tokenizer.foreign.sentencepiece import (
     add_unnumbered_model_pieces,
     build_tokenizer_json,
     build_tokenizer_json_with_model_ids,
-    have_same_ids,
     parse_sentencepiece_model,
 )
+from tfm.tokenizer.foreign.sentencepiece_files import have_same_ids, is_from_sentencepiece
 from tfm.tokenizer.growth.trainer import growth_problem
 from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -110,8 +110,8 @@ def test_damage_and_other_kinds_are_refused() -> None:
     for wrong in (b"", b"not a model", data[:-3], data[:50], b"\xff" * 30):
         with pytest.raises(ValueError, match="is no SentencePiece model"):
             parse_sentencepiece_model(wrong)
-    with pytest.raises(ValueError, match=r"of whole words \(model_type = word\), which is not read: "):
-        parse_sentencepiece_model(trained(model_type="word")[0])
+    with pytest.raises(ValueError, match="of words, has bytes for unknown words: train one of another kind"):
+        parse_sentencepiece_model(trained(model_type="word", byte_fallback=True, vocab_size=400)[0])
     with pytest.raises(ValueError, match="spaces behind words"):
         parse_sentencepiece_model(trained(treat_whitespace_as_suffix=True)[0])
 
@@ -128,6 +128,9 @@ IDENTITY = {"normalization_rule_name": "identity"}
         {},
         {"model_type": "bpe"},
         {"model_type": "char"},
+        {"model_type": "word", "vocab_size": 300},
+        {"model_type": "word", "add_dummy_prefix": False},
+        SYMBOLS | KEPT | {"model_type": "word"},
         BYTES,
         BYTES | {"model_type": "bpe"},
         BYTES | KEPT | IDENTITY | {"model_type": "bpe"},  # as Llama's
@@ -178,6 +181,20 @@ def test_only_spaces_are_stripped(settings: dict[str, Any]) -> None:
     ours = Tokenizer.from_json(json.dumps(found.document))
     for line in lines:
         assert [found.rows[number] for number in ours.encode(line)] == theirs.encode(line), line
+
+
+def test_words_are_whole_and_several_unknown_ones_are_one_piece() -> None:
+    data, theirs = trained(["a dog runs", "the dog sleeps"] * 9, model_type="word")
+    document = build_tokenizer_json_with_model_ids(parse_sentencepiece_model(data))
+    found = renumber(document, {UNK: theirs.unk_id()}, theirs.get_piece_size())
+    ours = Tokenizer.from_json(json.dumps(found.document))
+    for line in ("dogs run", "the dogdog dog", "zoo bar a", "a\ue001 dog\ue001the", "do g", "a▁dog"):
+        assert [found.rows[number] for number in ours.encode(line)] == theirs.encode(line), line
+    assert ours.decode(ours.encode("the dog runs")) == "the dog runs"
+    assert growth_problem(ours) == "its pieces are the words of a SentencePiece model"
+    assert not is_from_sentencepiece(ours)
+    with pytest.raises(ValueError, match="is of words, and its vocabulary lacks some"):
+        add_unnumbered_model_pieces(document, parse_sentencepiece_model(data))
 
 
 def test_a_model_without_one_unknown_piece_is_refused() -> None:
