@@ -60,7 +60,7 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     """
     check_lines(open_lines(path), path, (line_end_problem,))
     separator = separator or corpus.delimiter or ("\t" if ".tsv" in path.suffixes[-2:] else "")
-    separator = separator or find_delimiter(path, column_names(corpus), is_headed=has_header_row(corpus))
+    separator = separator or find_delimiter(path, column_names(corpus), is_headed=not _has_numbered_columns(corpus))
     if (table := find_word_table(path)) is not None and len(corpus.source_columns) == 1:
         sentence = f"its rows are words, and column {table.sentence} says of which sentence"
         add_remark(path, f'{sentence}: format = "conll" reads sentences')

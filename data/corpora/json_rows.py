@@ -15,6 +15,7 @@ from tfm.data.corpora.tables.structures import (
     has_columns,
     is_undecided,
     rejected_problem,
+    row_problem,
     value_problem,
     whole_document_problem,
 )
@@ -47,7 +48,9 @@ def _iterate_checked_items(path: Path, corpus: CorpusConfig) -> Iterator[tuple[i
     """The objects of a file with their numbers. Raises DataError if the first is no row, but the whole table."""
     items = iterate_items(path, column_names(corpus))
     for number, row in islice(items, 1):
-        if (problem := table_orientation_problem(row) or _document_problem(path, row, corpus)) is not None:
+        if (problem := row_problem(row) or table_orientation_problem(row)) is not None:
+            raise DataError(problem, file=path)
+        if (problem := _document_problem(path, row, corpus)) is not None:
             raise DataError(problem, file=path)
         second_row = [*islice(items, 1)] if corpus.lists != "words" and has_columns(row) else None
         if second_row == []:

@@ -20,6 +20,7 @@ from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpora.tables.structures import audio_remark
 from tfm.data.corpora.text_remarks import VERSE_RANGE, table_remark, verse_range_remark
+from tfm.data.corpora.unseen_characters import remark_unseen_characters
 from tfm.data.corpus_config import CorpusConfig, StageTextConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.formats import huggingface
@@ -87,7 +88,10 @@ def read_rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
     rows = READERS[corpus.format](corpus, online)
     # A built-in corpus makes exactly as many pairs as requested.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
-    selected_rows = islice(rows, corpus.skip, size)
+    selected_rows: Iterator[Row] = islice(rows, corpus.skip, size)
+    if _is_foreign(corpus):
+        noun = "line" if corpus.format == "text" else "text" if corpus.source is None else "pair"
+        selected_rows = remark_unseen_characters(selected_rows, describe_corpus(corpus), noun, corpus.skip)
     return group_references(selected_rows) if corpus.merge_references else selected_rows
 
 
@@ -166,12 +170,16 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
     return DataError(f"{problem}line i of one must be the translation of line i of the other{remedy}", file=source)
 
 
+def _is_foreign(corpus: CorpusConfig) -> bool:
+    """Whether a corpus is from elsewhere, not made by a stage or by us."""
+    return not isinstance(corpus, StageTextConfig) and corpus.synthetic is None and corpus.format != "generated"
+
+
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
     problems = [markup_problem]
     if corpus.source is not None:
         problems += PROBLEMS_OF_PAIRS
-    is_foreign = not isinstance(corpus, StageTextConfig) and corpus.synthetic is None
-    for file in corpus_files(corpus, online=online) if is_foreign else ():
+    for file in corpus_files(corpus, online=online) if _is_foreign(corpus) else ():
         if (remark := table_remark(check_lines(open_lines(file), file, problems))) is not None:
             add_remark(file, remark)
     if corpus.source is None:

@@ -75,6 +75,8 @@ def _are_all_json(lines: Sequence[str]) -> bool:
 
 
 def _tab_remark(lines: Sequence[str]) -> str | None:
+    if all(line.startswith("\t") for line in lines):  # indented
+        lines = [line.strip() for line in lines]
     if len({line.count("\t") for line in lines}) > 1 or "\t" not in lines[0]:
         return None
     return f'its lines have tabs, as a table has, {AS_TEXTS}: format = "tsv" reads columns, cut -f1 FILE writes one'

@@ -14,6 +14,7 @@ from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits
 from tfm.data.corpora.splits import Splits
+from tfm.data.corpora.unseen_characters import is_removed_by_cleaning
 from tfm.data.errors import DataError
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
@@ -274,7 +275,8 @@ def _change_pairs(pairs: Iterable[tuple[str, str]], changes: Sequence[TextChange
 
 def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
     for remark in remarks:
-        reporter.line(remark)
+        if config.controls is None or not is_removed_by_cleaning(remark):
+            reporter.line(remark)
     reporter.table("rules", TABLE_COLUMNS, rule_rows(result.decisions.results))
     if len(result.corpora) > 1:
         reporter.table("corpora", CORPUS_COLUMNS, corpus_rows(result.text, result.corpora))

@@ -80,7 +80,7 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         "is standoff of brat, whose text is in the .txt beside it: write a word and its tag a line, as "
         'docs/external/spans_to_conll.py of tfm does, and set format = "conll"'
     ),
-    re.compile(r"(#.*\n)*1(-[0-9]+)?\t([^\t\n]*\t){8}[^\t\n]*(\n|\Z)"): (
+    re.compile(r"(#.*\n)*1(-[0-9]+)?\t([^\t\n]*\t){5}([0-9]+|_)\t([^\t\n]*\t){2}[^\t\n]*(\n|\Z)"): (
         'is CoNLL-U: in a corpus set format = "conllu"; else write the words or labels of a sentence in a line'
     ),
     re.compile(r"(%.*\n|[ \t]*\n)*@relation\s", re.IGNORECASE): (

@@ -19,6 +19,8 @@ ENTITY_TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-\S+|O")
 ELEMENTS_PATTERN = re.compile(r"\s*<[A-Za-z][\w:.-]*(\s[^<>]*)?/?>")
 TAGS_PATTERN = re.compile(rf"({ELEMENTS_PATTERN.pattern})+\s*")
 """A line of XML whose declaration is missing: nothing but tags, before others that begin with one."""
+COMMENTS_PATTERN = re.compile(r"\s*(?:<!--(?:(?!-->)[\s\S])*-->\s*)+(?=<)")
+"""Comments of XML above its first element."""
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b|<html\b", re.IGNORECASE)
 
 
@@ -50,6 +52,8 @@ def page_problem(lines: Sequence[str]) -> str | None:
 
     lines: the first of a file.
     """
+    if (comments := COMMENTS_PATTERN.match(head := "\n".join(lines))) is not None:
+        lines = head[comments.end() :].split("\n")
     filled = [line for line in lines if line.strip()]
     are_elements = len(filled) > 2 and all(map(ELEMENTS_PATTERN.match, filled[:3])) and "</" in "".join(lines)
     if lines and (PAGE_PATTERN.match(lines[0]) or (are_elements and TAGS_PATTERN.fullmatch(filled[0]))):

@@ -101,7 +101,8 @@ def _tree_problem(lines: Sequence[str]) -> str | None:
     """Why lines are no texts but trees of syntax, each over several lines, as of the Penn Treebank; None if not."""
     first, second = [*(line for line in lines if line.strip()), "", ""][:2]
     is_open = TREE_BEGIN.match(first) is not None and first.count("(") > first.count(")")
-    if not is_open or not second.startswith((" ", "\t")) or not second.lstrip().startswith("("):
+    is_second_of_tree = second.lstrip().startswith("(") or first.lstrip().startswith("( (")
+    if not is_open or not second.startswith((" ", "\t")) or not is_second_of_tree:
         return None
     remedy = (
         r"""awk '{gsub(/^[ \t]+|[ \t]+$/, "")} $0 == "" {next} {open += gsub(/\(/, "(") - gsub(/\)/, ")"); """

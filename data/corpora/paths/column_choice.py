@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 
+from tfm.data.corpora.tables.layouts import has_usual_names
+
 COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
@@ -89,6 +91,18 @@ def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[st
         ):
             return True
     return False
+
+
+def has_repeated_names(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names columns, and several alike: `en,de,en`."""
+    names = [*dict.fromkeys(first_row)]
+    if len(names) == len(first_row) or len({*filter(None, first_row)}) == len([*filter(None, first_row)]):
+        return False
+    if has_usual_names(first_row) or (len(names) > 1 and all(map(LANGUAGE_PATTERN.fullmatch, names))):
+        return True
+    places = [first_row.index(name) for name in names]
+    cells = [[row[place] if place < len(row) else "" for place in places] for row in other_rows]
+    return len(names) > 1 and is_header(names, cells) and differs_from_rows(names, cells)
 
 
 def choose_column_indices(

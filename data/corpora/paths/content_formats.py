@@ -35,6 +35,8 @@ MARKS = (COMMENT_MARK, DOCUMENT_START)
 BAR = "|"
 JSON_BEGIN = re.compile(rb"(?:\[\s*)?\{")
 MAX_LINES_SAMPLED, MAX_COLUMNS_BY_SPACES = 50, 3
+MAX_WORDS_OF_SENTENCE = 500
+"""The lines that are looked at if none of the first is blank."""
 
 
 def check_layout(path: Path) -> None:
@@ -116,7 +118,10 @@ def _have_class_labels(lines: Sequence[str]) -> bool:
 def has_word_per_line(path: Path) -> bool:
     """Whether lines have as many columns, and the last is tags of entities, or sentences of words have few labels."""
     layout = detect_layout(path)
-    lines = list(islice((line for line in open_lines(path) if not line.startswith(MARKS)), MAX_LINES_SAMPLED))
+    unmarked_lines = (line for line in open_lines(path) if not line.startswith(MARKS))
+    lines = list(islice(unmarked_lines, MAX_LINES_SAMPLED))
+    if "" not in map(str.strip, lines):  # a first sentence may be long
+        lines += islice(unmarked_lines, MAX_WORDS_OF_SENTENCE)
     cells = [layout.split(line) for line in lines if line.strip()]
     if layout.width < 2 or not cells or any(len(each) != layout.width for each in cells):
         return False

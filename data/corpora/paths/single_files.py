@@ -15,6 +15,7 @@ from tfm.data.corpora.paths.column_choice import (
     choose_column_indices,
     column_indices_by_name,
     differs_from_rows,
+    has_repeated_names,
     is_header,
 )
 from tfm.data.corpora.paths.content_formats import (
@@ -29,10 +30,16 @@ from tfm.data.corpora.tables.choices import choices_problem, unnamed_choices_pro
 from tfm.data.corpora.tables.fields import row_fields
 from tfm.data.corpora.tables.layouts import has_usual_names
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
-from tfm.data.corpora.tables.structures import has_columns, value_problem, whole_document_problem
+from tfm.data.corpora.tables.program_documents import program_document_problem
+from tfm.data.corpora.tables.structures import has_columns, row_problem, value_problem, whole_document_problem
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
-from tfm.data.formats.conll.layout import are_tagged_sentences, detect_layout, number_column_problem
+from tfm.data.formats.conll.layout import (
+    are_tagged_sentences,
+    detect_layout,
+    find_column_before_numbers,
+    number_column_problem,
+)
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.formats.fasttext import is_pronunciation
 from tfm.data.formats.parquet import read_parquet
@@ -149,7 +156,9 @@ def _conll_columns(path: Path) -> str:
         return ", source = 1, target = 4 } (its columns are those of CoNLL-2009)"
     if layout.has_arguments:
         return ", source = 3, target = 4 } (its columns are those of CoNLL-2012)"
-    return " }" if number_column_problem(path, layout) is None else ", source = 1 }"
+    labels = find_column_before_numbers(path, layout)
+    target = "" if labels is None else f", target = {labels}"
+    return f"{target} }}" if number_column_problem(path, layout) is None else f", source = 1{target} }}"
 
 
 def _choose_columns(detected: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:
@@ -194,7 +203,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         first = ["", *first]
     if has_usual_names(first) and len(first) > 1:
         other_rows = [row for row in other_rows if row != first]
-    if has_usual_names(first) and len({*first}) < len(first):
+    if has_repeated_names(first, other_rows):
         column_indices = column_indices_by_name(first) or choose_column_indices(other_rows, len(first))
         return DetectedColumns(range(len(first)), column_indices=column_indices, has_repeated_names=True)
     if not is_header(first, other_rows):
@@ -224,13 +233,16 @@ def _sample_rows(rows: NumberedRows) -> list[list[str]]:
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
     """The first rows of a file. Raises ExportableFileError if it is one object that is no row."""
+    if (problem := program_document_problem(path)) is not None:
+        raise ExportableFileError(problem, file=path)
     try:
         rows = first_rows(path, MAX_LINES_SAMPLED)
     except DataError:  # one object in a line that is too long
         if (problem := whole_document_problem(path)) is None:
             raise
         raise ExportableFileError(problem, file=path) from None
-    are_names = len(rows) == 1 and not all(map(str.isdecimal, rows[0]))  # else they number rows, which are told below
+    # else they number rows, which are told below
+    are_names = len(rows) == 1 and row_problem(rows[0]) is None and not all(map(str.isdecimal, rows[0]))
     if are_names and (problem := table_orientation_problem(rows[0])) is not None:
         raise ExportableFileError(problem, file=path)
     may_be_table = len(rows) == 1 and (has_columns(rows[0]) or column_indices_by_name(list(rows[0])) is None)
@@ -259,7 +271,10 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Raise ExportableFileError if a column holds spans of entities, or the first row is a whole table."""
-    if rows and (problem := table_orientation_problem(rows[0])) is not None:
+    if not rows:
+        return
+    orientation_problem = table_orientation_problem(rows[0]) if len(rows) == 1 else None
+    if (problem := row_problem(rows[0]) or orientation_problem) is not None:
         raise ExportableFileError(problem, file=path)
     for row in rows:
         for name, value in (*row.items(), ("", [row])):

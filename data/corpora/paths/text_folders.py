@@ -2,18 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations, islice
 from operator import ne
 from pathlib import Path
 
 from tfm.data.compression.files import strip_compression_ending
+from tfm.data.corpora.paths.content_formats import detect_content_format
 from tfm.data.corpora.paths.split_names import (
     is_parallel_split_name,
     is_split_name,
     training_name_rank,
 )
-from tfm.data.errors import DataError, format_names
+from tfm.data.errors import DataError, ExportableFileError, format_names
 
 SIDE_EXTENSION_PATTERN = re.compile(
     r"(?!txt$|csv$|tsv$|trn$|dev$|tst$|val$|ids$|log$|md$|py$|sh$|xml$|bin$|idx$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)",
@@ -135,6 +136,7 @@ def _language_files_hint(folder: Path, source: str, target: str) -> str:
         source_path, target_path = (_path_of_language(by_language, asked) for asked in (source, target))
         if source_path is not None and target_path is not None and source_path != target_path:
             file_pairs.append((source_path, target_path))
+    file_pairs = [pair for pair in file_pairs if _hold_texts(pair)]
     if not file_pairs:
         return ""
     source_path, target_path = min(file_pairs, key=lambda pair: training_name_rank(str(pair[0].relative_to(folder))))
@@ -157,6 +159,7 @@ def _two_files_hint(folder: Path) -> str:
         for source_name, target_name in combinations(parts, 2)
         if len(parts[source_name]) == len(parts[target_name])
         and sum(map(ne, parts[source_name], parts[target_name])) == 1
+        and _hold_texts((folder / source_name, folder / target_name))
     ]
     pairs_without_targets = [pair for pair in pairs if all(TARGET_WORD_PATTERN.search(name) is None for name in pair)]
     if len(pairs) != 1 and len(pairs_without_targets) != 1:
@@ -166,6 +169,16 @@ def _two_files_hint(folder: Path) -> str:
         source_name, target_name = target_name, source_name
     keys = f'{{ source = "{folder / source_name}", target = "{folder / target_name}" }}'
     return f"; it has {source_name} and {target_name}: name those for training, as data.train = [{keys}]"
+
+
+def _hold_texts(paths: Sequence[Path]) -> bool:
+    """Whether files may be texts a line: they have no tags or times, and no word with its label a line."""
+    try:
+        return all(detect_content_format(path) != "conll" for path in paths)
+    except ExportableFileError:
+        return False
+    except (DataError, OSError, ValueError):  # whatever is wrong with them, reading them will say
+        return True
 
 
 def _path_of_language(by_language: Mapping[str, Path], language: str) -> Path | None:

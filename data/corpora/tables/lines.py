@@ -17,6 +17,8 @@ FIRST_ROW_NAME = "1"
 QUOTED_TEXT = re.compile(r'"(?:[^"]|"")*+"')
 LONG_DELIMITERS = (" ||| ", " +++$+++ ", " :: ", "::", "->")
 """Delimiters of several characters, as fast_align, published dialogues and lists of misspelled words have them."""
+TWO_BARS = "||"
+"""Between records and their texts, as of E2E in GPT-2's experiments; in a table between bars it is an empty cell."""
 MAX_COMMENT_LINES = 1000
 MAX_LINES_SAMPLED = 200
 
@@ -108,7 +110,16 @@ def find_long_delimiter(path: Path) -> str | None:
         counts = {line.count(mark) for line in lines}
         if len(counts) == 1 and 0 not in counts:
             return mark
-    return None
+    return TWO_BARS if _has_two_bars(lines) else None
+
+
+def _has_two_bars(lines: Sequence[str]) -> bool:
+    """Whether two bars stand once in each line, and no single characters divide lines into as many cells each."""
+    rests = [line.replace(TWO_BARS, "", 1) for line in lines]
+    if not lines or not all(TWO_BARS in line for line in lines) or any(TWO_BARS in rest for rest in rests):
+        return False
+    widths = {mark: {rest.count(mark) for rest in rests} for mark in "|,;\t"}
+    return all(len(width) > 1 or width == {0} for width in widths.values()) and not any("|||" in line for line in lines)
 
 
 def row_width(header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BufferedIOBase
 from pathlib import Path
 
+from tfm.data.corpora.tables.program_documents import lone_object_problem, program_document_problem
 from tfm.data.errors import format_names
 from tfm.data.formats.conll.spans import spans_problem
 from tfm.data.lines import open_maybe_compressed
@@ -18,7 +19,7 @@ CAPTION_KEY = b'"caption"'
 MIN_MESSAGES = 3
 AUDIO_NAME_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a)", re.IGNORECASE)
 COCO_PATTERN = re.compile(rb'\s*\{\s*"(?:info|images|annotations|licenses|type)"\s*:\s*[\[{"]')
-TURN_KEYS = (("role", "content"), ("from", "value"), ("speaker", "text"))
+TURN_KEYS = (("role", "content"), ("from", "value"), ("speaker", "text"), ("speaker", "utterance"))
 """The keys of a turn of a conversation: who speaks, and what is said."""
 KEY_PATTERN, DIGIT_PATTERN = re.compile(r"[A-Za-z_]\w*"), re.compile(r"[0-9]")
 TRAIN_KEY = "train"
@@ -59,6 +60,25 @@ def value_problem(column: str, value: object) -> str | None:
         return f"holds questions by paragraph, as SQuAD: write a row for each, as by {rows}"
     if "result" in first:
         return "holds answers of Label Studio: export them as JSON-MIN or CSV, a row for each text"
+    return None
+
+
+def row_problem(row: object) -> str | None:
+    """Why a row has no texts for a source and a target: it holds facts, and several texts that say them, as of DART and
+    WebNLG; None if it is no such row.
+    """
+    if not isinstance(row, dict) or not row:
+        return None
+    if {"tripleset", "annotations"} <= {*row}:
+        facts = '.tripleset | map(join(" | ")) | join(" && ")'
+        rows = f"jq -c '.[] | ({facts}) as $facts | .annotations[] | {{source: $facts, target: .text}}' FILE"
+        return f"holds facts with texts that say them, as DART: write a row for each text, as by {rows}"
+    entry = next(iter(row.values()))
+    if isinstance(entry, dict) and {"modifiedtripleset", "lexicalisations"} <= {*entry}:
+        facts = '.modifiedtripleset | map([.subject, .property, .object] | join(" | ")) | join(" && ")'
+        rows = f"({facts}) as $facts | .lexicalisations[] | {{source: $facts, target: .lex}}"
+        rows = f"jq -c '.entries[] | .[] | {rows}' FILE"
+        return f"holds facts with texts that say them, as WebNLG: write a row for each text, as by {rows}"
     return None
 
 
@@ -125,6 +145,8 @@ def whole_document_problem(path: Path) -> str | None:
     """Why a file with a single object over several or all lines is no table; None if it is a table, or too long to
     tell.
     """
+    if (problem := program_document_problem(path)) is not None:
+        return problem
     with open_maybe_compressed(path) as stream:
         head = stream.read(MAX_DOCUMENT_BYTES)
         has_captions = COCO_PATTERN.match(head) is not None and _has_captions(head, stream)
@@ -169,7 +191,7 @@ def _document_problem(text: str) -> str | None:
         return problem
     leaves = list(_leaves(document))
     if len(leaves) < MIN_MESSAGES or not all(isinstance(leaf, str) for leaf in leaves):
-        return None
+        return lone_object_problem(document, spans_lines="\n" in text.strip())
     if 2 * sum(" " in key.strip() for key in document) > len(document):
         remedy = "jq -c 'to_entries[] | {source: .key, target: .value}' FILE"
         return f"is one object, whose keys seem to be texts: write a row for each of them, as by {remedy}"

@@ -12,6 +12,7 @@ from tfm.data.formats.conll.layout import (
     DOCUMENT_START,
     ColumnLayout,
     detect_layout,
+    find_column_before_numbers,
     number_column_problem,
     other_tag_columns,
     tagged_words_problem,
@@ -90,6 +91,10 @@ def read_conll(
         yield finish_sentence()
     if on_warning is not None:
         others = other_tag_columns(path, layout) if columns[-1] == LAST_COLUMN else []
+        labels = find_column_before_numbers(path, layout) if columns[-1] == LAST_COLUMN else None
+        if labels is not None:
+            heads = f"its labels are the numbers of column {layout.label_column}, such as heads"
+            on_warning(path, f"{heads}: target = {labels} reads the column before")
         for text in (*_remarks(layout, comments, check, others), *counts.remarks()):
             on_warning(path, text)
 

@@ -20,7 +20,7 @@ from tfm.data.lines import open_lines
 DOCUMENT_START = "-DOCSTART-"
 COMMENT_MARK = "#"
 DOCUMENT_BEGIN = "#begin document"
-MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 200, 3
+MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED, MIN_HEADS = 200, 3, 8
 MIN_WIDTH_2009, PREDICATE_MARK_2009, MIN_WIDTH_2012 = 14, 12, 12
 """Columns of CoNLL-2009 and CoNLL-2012 before those of arguments, and the place of the one that marks predicates."""
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
@@ -193,6 +193,19 @@ def _tag_types(labels: Sequence[str]) -> set[str]:
     """The types of the tags that labels are; none if one of them is no tag."""
     matches = [match for label in labels if (match := TAG_PATTERN.fullmatch(label)) is not None]
     return {match[1] for match in matches if match[1]} if len(matches) == len(labels) else set()
+
+
+def find_column_before_numbers(path: Path, layout: ColumnLayout) -> int | None:
+    """The column before the last where the last holds numbers, as of heads, and none before it does; None if it does
+    not. Numbers of few values, as of classes, are labels.
+    """
+    if layout.table is not None or layout.has_arguments or layout.width < 3:
+        return None
+    rows = (cells for _, cells in layout.rows(path) if len(cells) == layout.width and not _is_marked(cells[0]))
+    sample = list(islice(rows, int(layout.is_headed), MAX_WORDS_SAMPLED))
+    numbers = {cells[-1] for cells in sample}
+    are_heads = len(numbers) >= MIN_HEADS and all(map(str.isdecimal, numbers))
+    return None if not are_heads or all(cells[-2].isdecimal() for cells in sample) else layout.width - 2
 
 
 def number_column_problem(path: Path, layout: ColumnLayout) -> str | None:

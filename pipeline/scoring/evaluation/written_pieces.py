@@ -5,6 +5,7 @@ that nobody sees.
 import re
 from collections.abc import Mapping, Sequence
 
+from tfm.data.corpora.unseen_characters import UNSEEN_CHARACTERS, UnseenCharacterCounts
 from tfm.pipeline.scoring.evaluation.identifiers import identifier_warning
 
 MIN_LINES = 3
@@ -15,18 +16,6 @@ REMEDIES_BY_FORM: Mapping[re.Pattern[str], str] = {
     re.compile(r"&(?:apos|quot|amp|lt|gt|#(?:124|91|93));"): "hold Moses' escapes (&apos;): detokenize them",
 }
 """By what is found in lines, what to do."""
-UNSEEN_CHARACTERS: Mapping[re.Pattern[str], str] = {
-    re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]"): (
-        r"control characters ({}), scored with the text: remove them by perl -CSD -pe 's/(?![\t\n])\p{{Cc}}//g' FILE"
-    ),
-    re.compile(
-        "\ufeff"
-    ): r"byte order marks ({}), scored with the text: remove them, as by sed 's/\xef\xbb\xbf//g' FILE",
-    re.compile(
-        "\ufffd"
-    ): "replacement characters ({}), as where text was decoded by a wrong encoding: decode it anew by its own",
-}
-"""By what is found in lines, what that is and what to do."""
 
 
 def written_pieces_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
@@ -48,13 +37,14 @@ def unseen_character_warnings(lines: Sequence[str], name: str, others: Sequence[
         name: what these are, such as "hypotheses".
         others: lines of the other side.
     """
-    warnings = []
-    for pattern, problem in UNSEEN_CHARACTERS.items():
-        found = [(number, match[0]) for number, line in enumerate(lines, 1) if (match := pattern.search(line))]
-        if found and not any(map(pattern.search, others)):
-            place = f"U+{ord(found[0][1]):04X}, the first in line {found[0][0]:,}"
-            warnings.append(f"{len(found):,} of {len(lines):,} {name} have {problem.format(place)}")
-    return warnings
+    counts = UnseenCharacterCounts()
+    for line in lines:
+        counts.add((line,))
+    return [
+        count.describe(f"{len(lines):,} {name}", "line", "scored with the text")
+        for count in counts.counts
+        if count.texts and not any(map(UNSEEN_CHARACTERS[count.kind].search, others))
+    ]
 
 
 def hypothesis_form_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:

@@ -95,6 +95,13 @@ def test_columns_by_number_without_a_header_and_behind_one(tmp_path: Path) -> No
             read(tmp_path / name, source="t", target="l")
 
 
+@pytest.mark.parametrize("mark", [",", ";", "|", "^", "~", ":", "\t"])
+def test_the_delimiter_is_found_of_columns_by_number_below_a_header(mark: str, tmp_path: Path) -> None:
+    """Beside `header = true` a semicolon was not looked for: numbers are no names in a header."""
+    headed = f"l{mark}t{mark}t\n" + f"x{mark}one{mark}two\n" * 2
+    assert read(tmp_path / "a.csv", headed, source=2, target=0, header=True) == [("two", "x")] * 2
+
+
 def test_blank_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     for name, mark in (("a.csv", ","), ("a.tsv", "\t")):
         text = f"\ntext{mark}label\n\n\na{mark}x\n\n"

@@ -23,6 +23,7 @@ QUOTED = '"a dog","ein Hund"\n"a ""big"" dog, too","ein Hund"\n'
         ("{a}\n" * 4, None),
         ("the|the|DT dog|dog|NN\n" * 4, r"has a part behind |, such as a tag, which is read as part of it: cut by sed"),
         ("The/DT dog/NN\n" * 4, "has a part behind /"),
+        ("\tThe/at dog/nn\n\n" * 4, "has a part behind /"),
         ("the￨C dog￨l\n" * 4, "has a part behind ￨"),
         ("and/or either/or\nno\n" * 4, None),
         ("| |\n" * 4, None),

@@ -44,6 +44,10 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
             '<benchmark><entries>\n<entry eid="1" size="1">\n<lex>A is C.</lex>\n</entry>\n',
             "is XML or HTML, whose tags",
         ),
+        (
+            "<!-- edited by\nAnna -->\n<Session>\n\t<Posts>\n\t\t<Post>hi</Post>\n\t</Posts>\n",
+            "is XML or HTML, whose tags would be words",
+        ),
         ('<doc id="12" url="https://a" title="A">\nA\n\nA dog.\n</doc>\n', "as WikiExtractor writes them: .*grep -vE"),
         ('<CHAPTER ID="001">\nHello\n', "has lines of tags, as talks of IWSLT and Europarl have them"),
         ("<!DOCTYPE html>\n<html>\n", "is XML or HTML, whose tags would be words: write its texts"),

@@ -83,6 +83,11 @@ FORMS: dict[str, tuple[str, str, str | None]] = {
         "is trees over several lines",
         "( (S (NP (DT The) (NN dog)) (VP (VBZ barks)) ))\n( (S (NP (PRP It)) (VP (VBZ is)) ))\n",
     ),
+    "parsed": (
+        "\n( (S (NP-SBJ (NP Pierre Vinken)\n             ,\n             old)\n     (VP will) .))\n",
+        "is trees over several lines",
+        "( (S (NP-SBJ (NP Pierre Vinken) , old) (VP will) .))\n",
+    ),
     "yaml": ("- source: Hello\n  target: Hallo\n- source: No\n  target: Nein\n", "is YAML", None),
     "yaml lists": ("conversations:\n- - What is it?\n  - A film.\n- - No.\n  - Why?\n", "is YAML", None),
     "yaml of Rasa": ("nlu:\n- intent: greet\n  examples: |\n    - hey\n    - hi there\n", "is YAML", None),

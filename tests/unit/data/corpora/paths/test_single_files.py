@@ -283,6 +283,37 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "".join(f"main-captions\tMSRvid\t2012\t000{n}\t{n}.000\tA dog {n}.\tThe cat {n}.\n" for n in range(4)),
         [(f"A dog {n}.", f"The cat {n}.") for n in range(4)],
     ),
+    "repeated.csv": (
+        "en,de,en\na dog,ein Hund,dogs\na cat,eine Katze,cats\n",
+        [("a dog", "ein Hund"), ("a cat", "eine Katze")],
+    ),
+    "repeated_names.csv": (
+        "Quelle;Ziel;Quelle\n" + "".join(f"a dog {n};der Hund {n};x\n" for n in range(5)),
+        [(f"a dog {n}", f"der Hund {n}") for n in range(5)],
+    ),
+    "repeated_cells.csv": (
+        "radio,radio,rádió\nhotel,Hotel,szálloda\ntaxi,Taxi,taxi\nbar,Bar,bár\n",
+        [("radio", "radio"), ("hotel", "Hotel"), ("taxi", "Taxi"), ("bar", "Bar")],
+    ),
+    "turkers.tsv": (
+        "".join(f"{n}\tA dog {n}.\t" + "\t".join(f"The dog {n}, {k}." for k in range(8)) + "\n" for n in range(1, 6)),
+        [(f"A dog {n}.", f"The dog {n}, 0.") for n in range(1, 6)],
+    ),
+    "e2e.txt": (
+        "".join(f"name : A{n}{' | area : b' * (n % 2 + 1)}||There is {n}.\n" for n in range(6)),
+        [(f"name : A{n}{' | area : b' * (n % 2 + 1)}", f"There is {n}.") for n in range(6)],
+    ),
+    "bars.txt": (
+        "".join(f"a dog {n}|der Hund {n}||x\n" for n in range(6)),
+        [(f"a dog {n}", f"der Hund {n}") for n in range(6)],
+    ),
+    "long_sentence.txt": (
+        "".join(f"w{n} {'NOUN' if n % 2 else 'VERB'}\n" for n in range(80)) + "\nA DET\ndog NOUN\n",
+        [
+            (" ".join(f"w{n}" for n in range(80)), " ".join(["VERB", "NOUN"] * 40)),
+            ("A dog", "DET NOUN"),
+        ],
+    ),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -344,9 +375,21 @@ def test_running_text_whose_paragraphs_end_alike_has_no_words_in_lines(tmp_path:
             '{"train": [{"text": "A"}], "dev": [{"text": "B"}]}',
             r"second array.*'\.\[\"dev\"\]\[\]'",
         ),
+        (
+            "dart.json",
+            '[{"tripleset": [["A", "b", "C"]], "x": true, "annotations": [{"source": "s", "text": "A dog"}]}]',
+            r"as DART: write a row for each text, as by jq -c '\.\[\] \| ",
+        ),
+        (
+            "webnlg.json",
+            '{"entries": [{"1": {"lexicalisations": [], "modifiedtripleset": []}}, '
+            '{"2": {"lexicalisations": [], "modifiedtripleset": []}}]}',
+            r"as WebNLG: write a row for each text, as by jq -c '\.entries",
+        ),
         ("a.json", '[["A dog", "Hund"]]', r"jq -c '\.\[\] \| {source"),
         ("a.jsonl", '["A dog", "Hund"]\n["No", "Nein"]\n', "jq -c '{source"),
         ("a.jsonl", '{"messages": [{"role": "user", "content": "A"}]}\n', "turns of conversations"),
+        ("a.json", '[{"turns": [{"speaker": "USER", "utterance": "A"}]}]', "turns of conversations.*utterance"),
         ("a.json", '[{"id": "1", "conversations": [{"from": "human", "value": "A"}]}]', "turns of conversations"),
         ("a.json", '{"data": [{"title": "T", "paragraphs": [{"qas": [], "context": "C"}]}]}', "as SQuAD"),
         ("a.json", '[{"annotations": [{"result": [{"value": {"choices": ["x"]}}]}]}]', "JSON-MIN"),
@@ -367,7 +410,7 @@ def test_what_holds_no_rows_of_texts_is_named(name: str, content: str, problem: 
         resolve_splits(DataConfig.model_validate({"path": str(tmp_path / name)}))
     keys = {"format": "jsonl", "path": str(tmp_path / name)} if ".json" in name else {"target": str(tmp_path / name)}
     if ".json" in name:
-        column = "messages" if "messages" in content else "conversations" if "conversations" in content else "text"
+        column = next((key for key in ("messages", "conversations", "turns") if key in content), "text")
         if '"data"' not in content and "annotations" not in content:
             with pytest.raises(DataError, match=problem):
                 list(read_pairs(CorpusConfig.model_validate({**keys, "source": None, "target": column})))

@@ -237,3 +237,23 @@ def test_two_files_for_training_that_differ_in_a_word_are_named(
     else:
         source, target = (tmp_path / name for name in pair)
         assert f'data.train = [{{ source = "{source}", target = "{target}" }}]' in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("tags", "names"),
+    [
+        (("B-LOC", "O"), ("esp.train", "ned.train", "esp.testa")),
+        (("NOUN", "VERB"), ("en/train.txt", "de/train.txt", "en/test.txt")),
+    ],
+)
+def test_words_with_their_labels_in_two_languages_are_no_pair(
+    tags: tuple[str, str], names: tuple[str, ...], tmp_path: Path
+) -> None:
+    """CoNLL-2002 was advised as Spanish sources and Dutch targets."""
+    sentence = "".join(f"w{number} {tags[number % 2]}\n" for number in range(8))
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{sentence}\n{sentence}", "utf-8")
+    with pytest.raises(DataError) as error:
+        resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
+    assert "source = " not in str(error.value).partition("data.train = ")[2]

@@ -245,6 +245,18 @@ def test_words_that_are_in_another_column_are_asked_for(text: str, message: str,
     read(tmp_path / "a", text, source=0, target=0)
 
 
+def test_heads_behind_labels_are_remarked(tmp_path: Path) -> None:
+    """As nltk has the Penn Treebank's dependencies: word, tag and head; classes as numbers are labels."""
+    rows = [(f"w{number}", "NN" if number % 3 else "VB", number % 11) for number in range(40)]
+    text = "".join(f"{word}\t{tag}\t{head}\n" for word, tag, head in rows)
+    assert "its labels are the numbers of column 2, such as heads: target = 1 reads the column before" in "\n".join(
+        said(tmp_path / "a", text)
+    )
+    assert read(tmp_path / "a", text, target=1)[0][1].startswith("VB NN NN VB")
+    classes = "".join(f"{word}\t{tag}\t{head % 3}\n" for word, tag, head in rows)
+    assert not any("such as heads" in remark for remark in said(tmp_path / "a", classes))
+
+
 def test_a_space_of_another_kind_is_within_a_word(tmp_path: Path) -> None:
     assert read(tmp_path / "a", "5\u00a0000 O\n\u3042\u3000\u3044  B-X\n") == [("5 000 \u3042 \u3044", "O B-X")]
 
