@@ -20,6 +20,7 @@ REMEDIES: Mapping[str, str] = {
 """By what is found in texts, what to do."""
 REMOVED_BY_CLEANING = ("control characters", "byte order marks")
 """Kinds that the rule `controls` of `tfm clean` finds."""
+CLEANED = ", or of training data by [clean] in the recipe"
 
 
 @dataclass
@@ -84,9 +85,10 @@ def remark_unseen_characters(rows: Iterable[Row], corpus: str, noun: str, num_sk
     for count in counts.counts:
         if count.texts:
             count.first += num_skipped
-            add_remark(corpus, count.describe(f"{counts.rows:,} {noun}s", noun, "read as part of the texts"))
+            remark = count.describe(f"{counts.rows:,} {noun}s", noun, "read as part of the texts")
+            add_remark(corpus, remark + CLEANED * (count.kind in REMOVED_BY_CLEANING))
 
 
 def is_removed_by_cleaning(remark: str) -> bool:
     """Whether a remark is of characters that the rule `controls` of `tfm clean` finds."""
-    return remark.endswith(tuple(REMEDIES[kind] for kind in REMOVED_BY_CLEANING))
+    return remark.endswith(CLEANED)

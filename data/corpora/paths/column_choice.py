@@ -23,6 +23,8 @@ DATE_PATTERN = re.compile(
     r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]?[0-9] [0-9:]{8} \S+ [0-9]{4}"
     r"|[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}(?:[T ][0-9:.]+\S*)?|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4}(?: [0-9:]+)?"
 )
+MIN_NAMES, MIN_ROWS_PER_NAME = 3, 20
+"""A name that is also a cell is none of fewer columns, or where it is more often a cell."""
 MIN_ROWS_JUDGED = 4
 """With fewer rows nothing is said of how many different values a column has."""
 
@@ -65,7 +67,9 @@ def column_indices_by_name(names: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def is_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names columns: short, different, and none of them is a cell below. Some may be empty."""
+    """Whether the first row names columns: short, different, and none of them is a cell below. Some may be empty, and
+    one of several may be a cell of a row or two, if the first row is unlike the others.
+    """
     names = [cell.strip() for cell in first_row]
     filled = [name for name in names if name]
     return (
@@ -73,8 +77,21 @@ def is_header(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> 
         and all(COLUMN_NAME_PATTERN.fullmatch(name) and not name[0].isdecimal() for name in filled)
         and not any(map(URL_PATTERN.match, filled))
         and len({*filled}) == len(filled)
-        and not any(name and name == cell.strip() for row in other_rows for name, cell in zip(names, row, strict=False))
+        and _are_rare_below(names, first_row, other_rows)
     )
+
+
+def _are_rare_below(names: Sequence[str], first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
+    """Whether names are no cells of their columns, or one of three and more is in hardly any row."""
+    places = [
+        place
+        for row in other_rows
+        for place, (name, cell) in enumerate(zip(names, row, strict=False))
+        if name and name == cell.strip()
+    ]
+    is_one_of_many = len({*places}) == 1 and len([*filter(None, names)]) >= MIN_NAMES
+    is_rare = is_one_of_many and MIN_ROWS_PER_NAME * len(places) <= len(other_rows)
+    return not places or (is_rare and differs_from_rows(first_row, other_rows))
 
 
 def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:

@@ -8,7 +8,7 @@ from tfm.pipeline.scoring.breakdown import has_label_metrics
 from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings, unseen_character_warnings
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_tags_warning, unknown_tags_warning
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import word_error_rate_warning
-from tfm.pipeline.scoring.metrics.labels import label_warnings
+from tfm.pipeline.scoring.metrics.labels import label_count_warning, label_warnings
 from tfm.pipeline.scoring.metrics.references import num_blank_segments
 from tfm.pipeline.scoring.metrics.registry import looks_tokenized
 
@@ -44,7 +44,7 @@ def hypothesis_warnings(
     Args:
         hypotheses: one for each segment.
         references: one or more lists as long.
-        config: `bleu_tokenize`, `metrics` and `entities` are read.
+        config: `bleu_tokenize`, `metrics`, `labels` and `entities` are read.
         skip_reasons: the metrics that are not computed.
     """
     warnings = []
@@ -62,4 +62,8 @@ def hypothesis_warnings(
     if ENTITY_F1 in config.metrics and ENTITY_F1 not in skip_reasons:
         tags_warning = unknown_tags_warning(hypotheses, config)
         warnings += [] if tags_warning is None else [tags_warning]
+    has_labels_of_words = has_label_metrics(config) and config.labels == "word"
+    if has_labels_of_words or (ENTITY_F1 in config.metrics and ENTITY_F1 not in skip_reasons):
+        count_warning = label_count_warning(hypotheses, references[0])
+        warnings += [] if count_warning is None else [count_warning]
     return warnings

@@ -161,6 +161,21 @@ def label_pairs(
     ]
 
 
+def label_count_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
+    """A warning that sentences have more or fewer labels than words, whose labels are compared one by one; None if none
+    of those with labels has.
+    """
+    counts = [(len(given.split()), len(text.split())) for given, text in zip(hypotheses, references, strict=True)]
+    differing = [(number, pair) for number, pair in enumerate(counts, 1) if pair[0] and pair[0] != pair[1]]
+    if not differing:
+        return None
+    number, (given, wanted) = differing[0]
+    have = "has" if len(differing) == 1 else "have"
+    share = f"{len(differing):,} of {len(counts):,} hypotheses {have}"
+    place = f"the first in line {number:,} ({given} and {wanted})"
+    return f"{share} more or fewer labels than the reference, {place}: are they of the same sentences, with all words?"
+
+
 def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[str]:
     """Warnings about the labels of a test set: lines without labels, or only one distinct label."""
     lines = [[text.strip()] if config.labels == "line" else text.split() for text in references]

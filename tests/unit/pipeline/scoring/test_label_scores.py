@@ -13,7 +13,8 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, label_warnings, macro_f1
+from tfm.pipeline.scoring.evaluation.text_warnings import hypothesis_warnings
+from tfm.pipeline.scoring.metrics.labels import accuracy, label_count_warning, label_scores, label_warnings, macro_f1
 from tfm.pipeline.scoring.tables.labels import label_tables
 from tfm.pipeline.tasks.abilities import task_evaluation_config
 
@@ -158,3 +159,23 @@ def test_labels_that_say_little_are_said() -> None:
     assert label_warnings(["a", " ", "b", ""], line) == [
         "2 of 4 lines have no label, and what is said there counts as wrong"
     ]
+
+
+def test_sentences_with_more_or_fewer_labels_than_words_are_warned_of() -> None:
+    """Lines of other sentences were scored without a word; labels behind the last word are compared with none."""
+    references = ["O O", "B-X", "O O O", "O"]
+    assert label_count_warning(references, references) is None
+    assert label_count_warning(["O O", "", "O O O", "O"], references) is None  # blank ones have a warning of their own
+    said = label_count_warning(["O O", "B-X", "O O", "O O"], references)
+    assert said == (
+        "2 of 4 hypotheses have more or fewer labels than the reference, the first in line 3 (2 and 3): are they of the "
+        "same sentences, with all words?"
+    )
+    for config, is_warned in (
+        (EvaluationConfig(metrics=("entity_f1",)), True),
+        (EvaluationConfig(metrics=("accuracy",), labels="word"), True),
+        (EvaluationConfig(metrics=("accuracy",), labels="line"), False),
+        (EvaluationConfig(metrics=("bleu",)), False),
+    ):
+        warnings = hypothesis_warnings(["O O", "B-X", "O O", "O O"], [references], config, {})
+        assert (said in warnings) == is_warned

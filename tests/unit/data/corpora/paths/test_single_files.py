@@ -307,6 +307,11 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "".join(f"a dog {n}|der Hund {n}||x\n" for n in range(6)),
         [(f"a dog {n}", f"der Hund {n}") for n in range(6)],
     ),
+    "name_below.csv": (
+        "sent_A,sent_B,category\n"
+        + "".join(f"A dog {n}.,A cat {n}.,{'category' if n == 7 else n}\n" for n in range(40)),
+        [(f"A dog {n}.", f"A cat {n}.") for n in range(40)],
+    ),
     "long_sentence.txt": (
         "".join(f"w{n} {'NOUN' if n % 2 else 'VERB'}\n" for n in range(80)) + "\nA DET\ndog NOUN\n",
         [
