@@ -168,8 +168,8 @@ def test_sentences_with_more_or_fewer_labels_than_words_are_warned_of() -> None:
     assert label_count_warning(["O O", "", "O O O", "O"], references) is None  # blank ones have a warning of their own
     said = label_count_warning(["O O", "B-X", "O O", "O O"], references)
     assert said == (
-        "2 of 4 hypotheses have more or fewer labels than the reference, the first in line 3 (2 and 3): are they of the "
-        "same sentences, with all words?"
+        "2 of 4 hypotheses have more or fewer labels than the reference, the first in line 3 (2 and 3): are they of "
+        "the same sentences, with all words?"
     )
     for config, is_warned in (
         (EvaluationConfig(metrics=("entity_f1",)), True),
