@@ -52,12 +52,22 @@ PROBLEMS_BY_MAGIC: Mapping[bytes, str] = {
     b"\xff\x06\x00\x00sNaPpY": "is compressed by snappy: unpack it",
     b"LZIP\x01": "is compressed by lzip: unpack it, as by lzip -d FILE",
     b"Obj\x01": "is Avro: write its table as Parquet or CSV",
+    b"GGUF": "holds the weights of a model (GGUF), and no text",
+    b"\xba\x16\x4f\x2f": "is a model of fastText, and no text: give the .vec beside it for word vectors",
+    b"mmap lm http://": "is a language model of n-grams (KenLM), and no text",
     b"\x80\x02": PICKLE_PROBLEM,
     b"\x80\x03": PICKLE_PROBLEM,
     b"\x80\x04\x95": PICKLE_PROBLEM,
     b"\x80\x05\x95": PICKLE_PROBLEM,
 }
 """Files of programs that a text is exported from, by how they begin."""
+PROBLEMS_BY_PATTERN: Mapping[re.Pattern[bytes], str] = {
+    re.compile(rb".{4}\0{4}\{\"", re.DOTALL): "holds the weights of a model (safetensors), and no text",
+    re.compile(rb"\n[\x04-\x7f]\n[\x01-\x60].{1,96}?\x15", re.DOTALL): (
+        "is a model of SentencePiece, and no text: `tfm tokenize --from FILE` reads it"
+    ),
+}
+"""The same of files whose first bytes vary."""
 TAR_MAGIC, TAR_MAGIC_OFFSET = b"ustar", 257
 
 Row = TypeVar("Row", bound=tuple[str, ...])
@@ -257,7 +267,9 @@ def _binary_problem(begin: bytes) -> str | None:
     """Why a file that begins so is no text, and what to do; None if nothing is known of it."""
     if begin[TAR_MAGIC_OFFSET : TAR_MAGIC_OFFSET + len(TAR_MAGIC)] == TAR_MAGIC:
         return "is an archive (tar): unpack it, and give a file in it"
-    return next((problem for magic, problem in PROBLEMS_BY_MAGIC.items() if begin.startswith(magic)), None)
+    problems = (problem for magic, problem in PROBLEMS_BY_MAGIC.items() if begin.startswith(magic))
+    further = (problem for pattern, problem in PROBLEMS_BY_PATTERN.items() if pattern.match(begin))
+    return next(problems, None) or next(further, None)
 
 
 def _is_utf16(begin: bytes) -> bool:

@@ -80,6 +80,8 @@ def _open_single_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
         for name, problem in DOCUMENTS_BY_MEMBER.items():
             if any(each.filename == name for each in members):
                 raise ExportableFileError(problem, file=path)
+        if any(each.filename.endswith("/data.pkl") for each in members):
+            raise ExportableFileError("holds the weights of a model or data of torch, and no text", file=path)
         names = format_names(each.filename for each in members)
         holds = f"{len(members):,} files ({names})" if members else "no file"
         problem = f"is a zip archive that holds {holds}, not one: unpack it and name the files"

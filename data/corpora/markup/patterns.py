@@ -66,6 +66,12 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r'File type = "ooTextFile|@UTF8\n@|@Begin\n'): (
         "is a transcript with times and codes (Praat's TextGrid, CHAT): write its texts, one a line, into a file"
     ),
+    re.compile(r"#version: ?0\.[0-9]+\b.*\n\S+ \S+\n"): (
+        "is codes of byte-pair encoding (merges.txt, subword-nmt), and no text: `tfm tokenize --from FILE` reads them"
+    ),
+    re.compile(r"[A-Za-z0-9+/]+={1,2} 0\n[A-Za-z0-9+/]+={0,2} 1\n[A-Za-z0-9+/]+={0,2} 2\n"): (
+        "is ranks of tiktoken, and no text: `tfm tokenize --from FILE` reads them"
+    ),
     re.compile(r"# Sentence pair \([0-9]+\) source length"): (
         "is what GIZA++ aligned: give the two files of texts that it was made of"
     ),

@@ -158,6 +158,12 @@ def test_utf_16_is_named_and_not_read_as_text_with_zeros(tmp_path, encoding, rea
         (b"%PDF-1.7\n%\xe2\xe3", "is a PDF: save its text"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a document of an office of before 2007"),
         (b"\x80\x04\x95\x00", "is a Python pickle, which may run anything and is not read"),
+        (b"GGUF\x03\x00", r"the weights of a model \(GGUF\)"),
+        (b"\xba\x16\x4f\x2f\x0c", "is a model of fastText"),
+        (b"mmap lm http://kheafield.com/code format", "is a language model of n-grams"),
+        (b'@\0\0\0\0\0\0\0{"a":{"dtype":"F32"}}', r"the weights of a model \(safetensors\)"),
+        (b'@\n\0\0\0\0\0\0{"a":{"dtype":"F32"}}\n', r"the weights of a model \(safetensors\)"),
+        (b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n", "is a model of SentencePiece.*`tfm tokenize --from FILE`"),
         (b"a.csv".ljust(257, b"\x00") + b"ustar\x0000", r"is an archive \(tar\): unpack it, and give a file in it"),
     ],
 )

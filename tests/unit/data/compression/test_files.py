@@ -258,3 +258,11 @@ def test_files_of_offices_are_named(tmp_path: Path, member: str, name: str) -> N
             archive.writestr(each, "x")
     with pytest.raises(DataError, match=rf"is an? .*{name}.*: (?:save|write|export) .*, and give that"):
         list(open_lines(tmp_path / "a.xlsx"))
+
+
+def test_weights_of_torch_are_no_archive_to_unpack(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "pytorch_model.bin", "w") as archive:
+        for each in ("pytorch_model/data.pkl", "pytorch_model/data/0"):
+            archive.writestr(each, "x")
+    with pytest.raises(DataError, match="holds the weights of a model or data of torch, and no text"):
+        list(open_lines(tmp_path / "pytorch_model.bin"))

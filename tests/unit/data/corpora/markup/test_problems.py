@@ -39,6 +39,9 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
             "as WMT had it",
         ),
         ('<?xml version="1.0" encoding="ISO-8859-1"?>\n<colHAREM versao="x">\n', "is XML or HTML, whose tags would be"),
+        ("#version: 0.2\nt h\nth e</w>\n", "is codes of byte-pair encoding"),
+        ("#version: 0.2 - Trained by `huggingface/tokenizers`\nĠ t\nh e\n", "is codes of byte-pair encoding"),
+        ("IQ== 0\nIg== 1\nIw== 2\nJA== 3\n", "is ranks of tiktoken"),
         ("<html lang='en'>\n<p>a\n", "is XML or HTML"),
         (
             '<benchmark><entries>\n<entry eid="1" size="1">\n<lex>A is C.</lex>\n</entry>\n',
