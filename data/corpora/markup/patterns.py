@@ -44,6 +44,9 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         rf'(#.*\n|[ \t]*\n)*(msgctxt ".*"{STRING_LINES})?msgid ".*"{STRING_LINES}(msgid_plural|msgstr(\[0\])?) "'
     ): MEMORY_REASON.format("po"),
     re.compile(
+        rf"([0-9]+ [0-9]+[ \t]*\n)?((?![0-9.-]+\s)\S+([ \t]-?[0-9]+\.[0-9]+(e-?[0-9]+)?){{4,}}[ \t]*{EOL}){{2}}"
+    ): ("is word vectors, and no text: model.source_vectors and model.target_vectors of a recipe read them"),
+    re.compile(
         rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?{EOL}){{2}}|;; (CATEGORY|LABEL) "
     ): STM_REASON,
     re.compile(

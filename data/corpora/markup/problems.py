@@ -21,6 +21,7 @@ TAGS_PATTERN = re.compile(rf"({ELEMENTS_PATTERN.pattern})+\s*")
 """A line of XML whose declaration is missing: nothing but tags, before others that begin with one."""
 COMMENTS_PATTERN = re.compile(r"\s*(?:<!--(?:(?!-->)[\s\S])*-->\s*)+(?=<)")
 """Comments of XML above its first element."""
+LATEX_PATTERN = re.compile(r"(%.*\n|[ \t]*\n)*\\(documentclass\b|begin\{[a-z]+\*?\})")
 PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b|<html\b", re.IGNORECASE)
 
 
@@ -48,7 +49,8 @@ def holds_json_objects(lines: Sequence[str]) -> bool:
 
 
 def page_problem(lines: Sequence[str]) -> str | None:
-    """Why lines are no texts but XML or HTML, which texts alone may be, for a model of such texts; None if they are.
+    """Why lines are no texts but XML, HTML or LaTeX, which texts alone may be, for a model of such texts; None if they
+    are.
 
     lines: the first of a file.
     """
@@ -58,6 +60,8 @@ def page_problem(lines: Sequence[str]) -> str | None:
     are_elements = len(filled) > 2 and all(map(ELEMENTS_PATTERN.match, filled[:3])) and "</" in "".join(lines)
     if lines and (PAGE_PATTERN.match(lines[0]) or (are_elements and TAGS_PATTERN.fullmatch(filled[0]))):
         return "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
+    if LATEX_PATTERN.match(head) is not None:
+        return "is LaTeX, whose commands would be words: write its text, as by pandoc -t plain FILE"
     return None
 
 

@@ -131,7 +131,7 @@ def choose_column_indices(
     languages, of dates, of names with numbers (doc-17), of files or splits and of one value are no texts where there
     are others, nor are those called `id`; of four columns or more those of several words are the texts. Beside a single
     text, and before several, a column of few different values is the target (of numbers that with the fewest), and
-    behind two texts one of 0 and 1. A text beside names alone has no source.
+    behind two texts one of 0 and 1. A text beside names alone, or beside recordings or pictures, has no source.
 
     Args:
         rows: the first of the table, without a header.
@@ -145,6 +145,8 @@ def choose_column_indices(
         return lemma, features[0], form
     texts, labels, unread = _find_texts(columns, names)
     free = [index for index in texts if index not in labels]
+    if len(free) == 1 and any(cells and all(map(MEDIA_PATTERN.fullmatch, cells)) for cells in columns):
+        return (free[0],)
     sentences = [index for index in free if _has_mostly_several_words(columns[index])]
     if num_columns > 3 and len(sentences) > 1:
         free = sentences

@@ -35,6 +35,8 @@ COLUMNS_PROBLEM = (
 )
 OWN_ROW_KEYS = ("translation", "text", "source", "target", "label", "id")
 """Keys of rows, which messages of a program are not called."""
+NAMES_OF_TEXTS = frozenset({"document", "summary", "article", "text", "question", "answer", "source", "target"})
+"""Usual keys of texts, of which a row has two."""
 
 
 def value_problem(column: str, value: object) -> str | None:
@@ -206,6 +208,9 @@ def _inner_rows_problem(document: Mapping[str, object]) -> str | None:
     are_alike = len(rows) == len(values) > 1 and all({*row} == {*rows[0]} for row in rows)
     if are_alike and (not {*rows[0]}.isdisjoint(OWN_ROW_KEYS) or all(DIGIT_PATTERN.search(key) for key in document)):
         return "is one object with a row at each key: write the rows, one a line, as by jq -c '.[]' FILE"
+    inner_rows = [row for each in rows for row in each.values()] if len(rows) == len(values) else []
+    if len(inner_rows) > 1 and all(isinstance(row, dict) and len(NAMES_OF_TEXTS & {*row}) > 1 for row in inner_rows):
+        return "is one object with rows at keys of its keys: write the rows, one a line, as by jq -c '.[][]' FILE"
     splits = [name for name, value in document.items() if isinstance(value, list) and _is_pair(next(iter(value), None))]
     if not splits:
         return None

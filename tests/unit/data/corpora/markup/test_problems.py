@@ -39,6 +39,10 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
             "as WMT had it",
         ),
         ('<?xml version="1.0" encoding="ISO-8859-1"?>\n<colHAREM versao="x">\n', "is XML or HTML, whose tags would be"),
+        ("the 0.1 0.2 0.3 0.4\nof 0.2 0.1 0.4 0.3\n", "is word vectors, and no text"),
+        ("2 4\nthe 0.1 -0.2 0.3 1.5e-05 \nof 0.2 0.1 0.4 0.3 \n", "is word vectors"),
+        ("\\begin{tabular}{lr}\nName & BLEU \\\\\n", "is LaTeX, whose commands"),
+        ("% a paper\n\n\\documentclass{article}\n", "is LaTeX"),
         ("#version: 0.2\nt h\nth e</w>\n", "is codes of byte-pair encoding"),
         ("#version: 0.2 - Trained by `huggingface/tokenizers`\nĠ t\nh e\n", "is codes of byte-pair encoding"),
         ("IQ== 0\nIg== 1\nIw== 2\nJA== 3\n", "is ranks of tiktoken"),
@@ -181,3 +185,12 @@ def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path:
     (tmp_path / "a").write_text(f"{text}\n")
     corpus = CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))
     assert list(read_pairs(corpus)) == [(text, text)]
+
+
+@pytest.mark.parametrize(
+    "text", ["\\begin{proof}\nBy induction.\n\\end{proof}\n", "1.5 0.1 0.2 0.3 0.4\n2.5 0.2 0.1 0.4 0.3\n"]
+)
+def test_texts_alone_may_be_latex_or_numbers(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(text)
+    keys = {"source": None, "target": str(tmp_path / "a")}
+    assert [target for _, target in read_pairs(CorpusConfig.model_validate(keys))] == text.splitlines()

@@ -312,6 +312,11 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         + "".join(f"A dog {n}.,A cat {n}.,{'category' if n == 7 else n}\n" for n in range(40)),
         [(f"A dog {n}.", f"A cat {n}.") for n in range(40)],
     ),
+    "voices.tsv": (
+        "client_id\tpath\tsentence\tup_votes\tdown_votes\tgender\n"
+        + "".join(f"ab{n}f\tvoice_{n}.mp3\tThe dog {n} runs.\t2\t{n % 2}\t{'fm'[n % 2]}\n" for n in range(9)),
+        [("", f"The dog {n} runs.") for n in range(9)],
+    ),
     "long_sentence.txt": (
         "".join(f"w{n} {'NOUN' if n % 2 else 'VERB'}\n" for n in range(80)) + "\nA DET\ndog NOUN\n",
         [
@@ -390,6 +395,11 @@ def test_running_text_whose_paragraphs_end_alike_has_no_words_in_lines(tmp_path:
             '{"entries": [{"1": {"lexicalisations": [], "modifiedtripleset": []}}, '
             '{"2": {"lexicalisations": [], "modifiedtripleset": []}}]}',
             r"as WebNLG: write a row for each text, as by jq -c '\.entries",
+        ),
+        (
+            "lingua.json",
+            '{"https://a": {"s": {"summary": "Do it.", "document": "A."}, "t": {"summary": "No.", "document": "B."}}}',
+            r"rows at keys of its keys: .* jq -c '\.\[\]\[\]'",
         ),
         ("a.json", '[["A dog", "Hund"]]', r"jq -c '\.\[\] \| {source"),
         ("a.jsonl", '["A dog", "Hund"]\n["No", "Nein"]\n', "jq -c '{source"),
