@@ -187,10 +187,8 @@ def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path:
     assert list(read_pairs(corpus)) == [(text, text)]
 
 
-@pytest.mark.parametrize(
-    "text", ["\\begin{proof}\nBy induction.\n\\end{proof}\n", "1.5 0.1 0.2 0.3 0.4\n2.5 0.2 0.1 0.4 0.3\n"]
-)
-def test_texts_alone_may_be_latex_or_numbers(text: str, tmp_path: Path) -> None:
+def test_texts_alone_may_be_latex(tmp_path: Path) -> None:
+    text = "\\begin{proof}\nBy induction.\n\\end{proof}\n"
     (tmp_path / "a").write_text(text)
-    keys = {"source": None, "target": str(tmp_path / "a")}
-    assert [target for _, target in read_pairs(CorpusConfig.model_validate(keys))] == text.splitlines()
+    corpus = CorpusConfig(source=None, target=str(tmp_path / "a"))
+    assert [target for _, target in read_pairs(corpus)] == text.splitlines()
