@@ -89,8 +89,8 @@ def read_conll(
     if words:
         yield finish_sentence()
     if on_warning is not None:
-        others = other_tag_columns(path, layout) if columns[-1] == LAST_COLUMN else []
-        for text in (*_remarks(layout, comments, check, others), *counts.remarks()):
+        other_columns = other_tag_columns(path, layout) if columns[-1] == LAST_COLUMN else []
+        for text in (*_remarks(layout, comments, check, other_columns), *counts.remarks()):
             on_warning(path, text)
 
 
