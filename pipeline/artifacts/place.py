@@ -1,11 +1,15 @@
-"""The output place of an artifact: it must be free, or have an artifact of tfm."""
+"""The places of outputs: that of an artifact must be free, or have an artifact of tfm; that of a file hold no input."""
 
+import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
 
+from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, looks_like_tfm_manifest, read_manifest
+from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.artifacts.swap import is_version_link
 from tfm.pipeline.errors import DataError, WriteError
 
@@ -37,6 +41,44 @@ def check_holds_no_input(folder: Path, paths: Iterable[str | None]) -> None:
             raise WriteError(
                 f"{folder}: contains {path}, which this command reads and would lose; choose another folder"
             )
+
+
+def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path | None] = ()) -> None:
+    """Check that files can be written, each a file of its own, before any work.
+
+    Args:
+        files: by the option that names each; None where it was not given.
+        inputs: files that the same command reads.
+
+    Raises:
+        WriteError: a file is a folder or a link, has no folder, lies in an artifact, which would no longer be whole, is
+            one of the inputs, which would be lost, or that of another option.
+    """
+    given = {option: file for option, file in files.items() if file is not None}
+    existing_inputs = [each for each in inputs if each is not None and os.path.exists(each)]
+    for file in given.values():
+        with convert_os_errors(file):
+            os.scandir(file.parent).close()
+            if file.is_dir():  # as is the path of an empty text, "."
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+        check_no_symlinks(file.parent, file)
+        if file.exists() and any(file.samefile(each) for each in existing_inputs):
+            raise WriteError(f"{file}: is read by this command too, which would overwrite it: give another file")
+        for folder in Path(os.path.realpath(file)).parents:
+            if looks_like_tfm_manifest(folder):
+                raise WriteError(
+                    f"{file}: lies in {folder}, an artifact of tfm, which it would damage: choose another place"
+                )
+    for (option, file), (other_option, other_file) in combinations(given.items(), 2):
+        if _is_same_file(file, other_file):
+            raise WriteError(f"{file}: is the file of both {option} and {other_option}: give each its own")
+
+
+def _is_same_file(file: Path, other_file: Path) -> bool:
+    """Whether two paths, of which neither needs to exist, are those of one file."""
+    if file.exists() and other_file.exists():
+        return file.samefile(other_file)
+    return os.path.realpath(file) == os.path.realpath(other_file)
 
 
 def refuse_foreign_folder(folder: Path, stage: str, target: Path) -> None:

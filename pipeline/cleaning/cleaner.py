@@ -11,9 +11,11 @@ import numpy as np
 
 from tfm.data.corpora.portions import Corpus
 from tfm.data.errors import DataError
+from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.corpora import iterate_chunks
 from tfm.pipeline.cleaning.decisions import Decisions, apply_rules
 from tfm.pipeline.cleaning.measurement import ChunkMeasurement, ChunkMeasurer, PairChunk, measure_chunks
+from tfm.pipeline.cleaning.published_scores import PublishedScores
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
@@ -40,6 +42,7 @@ class Cleaner:
         reporter: shows progress.
         everything: whether each rule measures also pairs that another one drops.
         workers: processes that measure; None: one a processor.
+        published_scores: those by commands in the artifact that is made again, where they are the same; None: none.
         measure: chunks -> each with its measurement, in order; None: by processes of this machine.
     """
 
@@ -52,6 +55,7 @@ class Cleaner:
     reporter: Reporter
     everything: bool = False
     workers: int | None = None
+    published_scores: PublishedScores | None = None
     measure: Callable[[Iterable[PairChunk]], Iterator[tuple[PairChunk, ChunkMeasurement]]] | None = None
 
     def measure_pairs(self, num_pairs: int | None) -> MeasurementFolder:
@@ -99,8 +103,17 @@ class Cleaner:
                 reporter=self.reporter,
             )
 
+        def read_published(rule: CleaningRule, is_needed: Bools) -> Floats | None:
+            if self.published_scores is None or not isinstance(rule.config, ExternalScorer):
+                return None
+            scores = self.published_scores.read(rule.name, is_needed)
+            if scores is not None:
+                self.reporter.line(f"{rule.name}: its scores in {self.published_scores.folder} are used again")
+            return scores
+
         def score(rule: CleaningRule, is_needed: Bools) -> Floats:
-            return late_scorer().score(rule, is_needed)
+            scores = read_published(rule, is_needed)
+            return late_scorer().score(rule, is_needed) if scores is None else scores
 
         return apply_rules(self.rules, work, score, score_dropped_pairs=self.everything)
 

@@ -19,15 +19,17 @@ from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, download_corpora, text_changing_settings
-from tfm.pipeline.artifacts.files import check_file_is_writable, write_text_atomically
+from tfm.pipeline.artifacts.files import write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import remove_path_below
+from tfm.pipeline.artifacts.place import check_output_files
 from tfm.pipeline.cleaning.cleaner import Cleaner
 from tfm.pipeline.cleaning.cluster_measurement import ClusterMeasurer, MeasurerSettings
-from tfm.pipeline.cleaning.config import CleanConfig
+from tfm.pipeline.cleaning.config import CleanConfig, ExternalScorer
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, PairChunk
 from tfm.pipeline.cleaning.output import CleanTextSummary, ScoreTable, write_clean_text
+from tfm.pipeline.cleaning.published_scores import PublishedScores, find_published_scores, remove_late_limits
 from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
 from tfm.pipeline.cleaning.report import (
     CORPUS_COLUMNS,
@@ -42,6 +44,7 @@ from tfm.pipeline.cleaning.report import (
 )
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
 from tfm.pipeline.cleaning.rules.registry import RULES_REVISION, TextChange, make_rules, make_text_changes
+from tfm.pipeline.cleaning.work_folder import late_work_folder
 from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
@@ -76,10 +79,11 @@ def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole_corpor
     settings: dict[str, JSON] = {
         name: [text_changing_settings(each) for each in corpora] for name, corpora in corpora_by_split.items()
     }
-    # a model is known by its fingerprint, wherever it is
-    clean_settings = config.model_dump(
-        mode="json", exclude_none=True, exclude={rule: {"forward", "backward"} for rule in MODEL_RULES}
-    )
+    # a model is known by its fingerprint, wherever it is; what a command printed in time does not depend on its limit
+    default_limit = ExternalScorer.model_fields["limit"].default
+    clean_settings = config.model_copy(
+        update={"external": tuple(each.model_copy(update={"limit": default_limit}) for each in config.external)}
+    ).model_dump(mode="json", exclude_none=True, exclude={rule: {"forward", "backward"} for rule in MODEL_RULES})
     values: dict[str, JSON] = {"clean": clean_settings, "rules": RULES_REVISION, "data": settings}
     return Plan(CLEAN_STAGE, out, values, inputs, seed=None)
 
@@ -161,8 +165,7 @@ def show_dry_run(
         plan_clean(config, data, Path("dry-run"), whole_corpora=whole_corpora),
         _find_splits(data, whole_corpora=whole_corpora),
     )
-    if page is not None:
-        check_file_is_writable(page, [Path(each.path) for each in plan.inputs.values() if each.path is not None])
+    check_output_files({"--html": page}, [Path(each.path) for each in plan.inputs.values() if each.path is not None])
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
         result = _clean_splits(
             config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster
@@ -197,10 +200,18 @@ def _clean_splits(
     cluster: str | None,
 ) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
-    _check_commands(config)
-    size = check_and_count_splits(splits, online=online)["train"]
+    published_scores = None if out is None else find_published_scores(plan, list(config.rules))
+    _check_commands(config, work_folder, published_scores)
     corpora = list(flatten_portions(splits.train))
-    fingerprints = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
+    if any(getattr(config, rule) is not None for rule in MODEL_RULES):
+        from tfm.pipeline.cleaning.rules.pairs.model_check import check_rule_models  # here, as it loads tokenizers
+
+        check_rule_models(config, corpora, reporter, online=online)
+    size = check_and_count_splits(splits, online=online)["train"]
+    fingerprints = {
+        "config": remove_late_limits(plan.config),
+        "inputs": {name: each.fingerprint for name, each in plan.inputs.items()},
+    }
     held_out = _held_out_keys(config, splits, online=online)
     cleaner = Cleaner(
         make_rules(config, held_out),
@@ -211,6 +222,7 @@ def _clean_splits(
         device,
         reporter,
         everything=out is None,
+        published_scores=published_scores,
     )
     with ExitStack() as stack:
         if cluster is not None:
@@ -239,10 +251,14 @@ def _clean_splits(
     return _CleanResult(decisions, text, [describe_corpus(corpus) for corpus in corpora])
 
 
-def _check_commands(config: CleanConfig) -> None:
-    """Raise DataError for a command of which there is no program, before all pairs are measured."""
+def _check_commands(config: CleanConfig, work_folder: Path, published_scores: PublishedScores | None) -> None:
+    """Raise DataError for a command of which there is no program, before all pairs are measured.
+
+    One whose scores are kept may not be needed.
+    """
     for scorer in config.external:
-        if shutil.which(scorer.command[0]) is None:
+        has_scores = published_scores is not None or late_work_folder(work_folder, scorer.name).is_dir()
+        if shutil.which(scorer.command[0]) is None and not has_scores:
             raise DataError(
                 f"clean.external: {scorer.name} cannot be started: there is no command {scorer.command[0]!r}; install "
                 "it, or give its path"

@@ -1,5 +1,6 @@
-"""A file that a command reads is not overwritten by its output: an option that names it is refused before any work."""
+"""No output of a command overwrites another one, or what the command reads: it is refused before any work."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,14 @@ COMMANDS = {
     "compare reference": ["a=other", "b=third", "--reference", "text", "--html", "text"],
     "embed": ["text", "--nearest", "dog", "--out", "text"],
     "attend": ["model", "--head-report", "text", "--out", "text"],
+}
+
+TWO_OUTPUTS = {
+    "embed": (["text", "--out", "new.png", "--picture", "./new.png"], "--out", "--picture"),
+    "embed, there already": (["text", "--out", "old.png", "--picture", "link.png"], "--out", "--picture"),
+    "attend": (["model", "a dog", "--out", "new", "--png", "folder/../new"], "--out", "--png"),
+    "attend alignments": (["model", "a dog", "--png", "new", "--alignments", "new"], "--png", "--alignments"),
+    "compare": (["model", "lm", "--plot", "new.svg", "--html", "new.svg"], "--plot", "--html"),
 }
 
 
@@ -62,3 +71,39 @@ def test_an_artifact_that_holds_an_input_is_not_replaced(tmp_path: Path, monkeyp
         assert f"{place}: contains first/train.0.source.txt, which this command reads and would lose" in done.err
         assert Path("first/train.0.source.txt").read_text("utf-8") == before
     assert tfm(*again, "--out", "second").code == 0
+
+
+@pytest.mark.parametrize("command", TWO_OUTPUTS)
+def test_two_outputs_are_not_one_file(
+    command: str, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("text").write_text(TEXT, "utf-8")
+    Path("old.png").write_text(TEXT, "utf-8")
+    Path("link.png").hardlink_to("old.png")
+    for name in ("model", "lm"):
+        Path(name).symlink_to(models / name)
+    words, option, other_option = TWO_OUTPUTS[command]
+    done = tfm(command.split(",")[0].split()[0], *words)
+    assert (done.code, done.out) == (73, ""), done.err
+    assert f"is the file of both {option} and {other_option}: give each its own" in done.err
+    assert not {each.name for each in tmp_path.glob("new*")}
+    assert Path("old.png").read_text("utf-8") == TEXT
+
+
+def test_an_artifact_is_not_written_into(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of another name in it is one that does not belong to it: it would no longer be read."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(models / "model", "model")
+    Path("text").write_text(TEXT, "utf-8")
+    for words in (
+        ("embed", "model", "--out", "model/vectors.txt"),
+        ("embed", "text", "--out", "model/manifest.json"),
+        ("translate", "model", "text", "--alignments", "model/links"),
+        ("attend", "model", "a dog", "--out", "model/page.html"),
+    ):
+        done = tfm(*words)
+        assert (done.code, done.out) == (73, ""), done.err
+        assert f"lies in {tmp_path / 'model'}, an artifact of tfm, which it would damage" in done.err
+    assert tfm("inspect", "model").code == 0

@@ -86,13 +86,27 @@ DECODING_RULES = (
     ),
 )
 
+SINGLE_HYPOTHESIS_RULES = (
+    UnusedKeysRule(
+        {"decoding.strategy": is_one_of("sample"), "decoding.n_best": is_one_of(1)},
+        ("decoding.length_norm", "decoding.alpha"),
+        "a line has one sample, which is ranked with no other",
+    ),
+    UnusedKeysRule(
+        {"decoding.strategy": is_one_of("search"), "decoding.beam": is_one_of(1)},
+        ("decoding.length_norm", "decoding.alpha"),
+        "greedy search has one hypothesis, which is ranked with no other",
+    ),
+)
+"""The rules of a search whose hypotheses are ranked, while their scores are not normalised by length."""
+
 SYNTHESIS_RULES = tuple(
     UnusedKeysRule(
         {f"synthesis.{key}": test for key, test in rule.conditions.items()},
         tuple(f"synthesis.{key}" for key in rule.keys),
         rule.reason,
     )
-    for rule in DECODING_RULES
+    for rule in (*DECODING_RULES, *SINGLE_HYPOTHESIS_RULES)
     if all(key.startswith("decoding.") for key in rule.conditions)
 )
 """The rules of the search for translations that `tfm synthesize` makes."""

@@ -1,0 +1,97 @@
+"""Scores by commands in the artifact that is made again: with other limits alone they are the same, and are used."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.artifacts.canonical_json import JSON, to_jsonable
+from tfm.pipeline.artifacts.manifest import open_artifact
+from tfm.pipeline.artifacts.renamed_files import find_renamed_paths, rename_inputs, rename_paths
+from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
+from tfm.pipeline.cleaning.output import SCORES_FILE
+from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
+from tfm.pipeline.cleaning.text_batch import Bools, Floats
+from tfm.pipeline.errors import DataError
+
+LATE_LIMIT_KEYS = frozenset({"min", "max", "percentile", "higher_is_better"})
+"""Keys of rules by a model or a command that have an effect on the cut, and none on the scores."""
+DROPPED_BY_COLUMN = "dropped_by"
+
+
+def remove_late_limits(settings: JSON) -> JSON:
+    """Return the settings of a cleaning without the limits of scores by models and commands.
+
+    settings: the config of its artifact, as JSON.
+    """
+    if not isinstance(settings, dict) or not isinstance(rules := settings.get("clean"), dict):
+        return settings
+    external = rules.get("external")
+    other_rules = {name: _without_limits(rule) if name in MODEL_RULES else rule for name, rule in rules.items()}
+    if isinstance(external, list):
+        other_rules["external"] = [_without_limits(scorer) for scorer in external]
+    return {**settings, "clean": other_rules}
+
+
+class PublishedScores:
+    """The scores of an artifact, by the rules that gave them.
+
+    Args:
+        folder: of the artifact.
+        rules: the names of its rules, in order.
+    """
+
+    def __init__(self, folder: Path, rules: Sequence[str]) -> None:
+        self.folder, self._rules = folder, list(rules)
+
+    def read(self, rule: str, is_needed: Bools) -> Floats | None:
+        """(n,) the scores by a rule, NaN for pairs that are not wanted; None if it scored other pairs.
+
+        Args:
+            rule: its name.
+            is_needed: (n,) which pairs.
+        """
+        earlier_rules = set(self._rules[: self._rules.index(rule)])
+        had_passed, scores = [], []
+        with pq.ParquetFile(self.folder / SCORES_FILE) as table:
+            for batch in table.iter_batches(columns=[DROPPED_BY_COLUMN, rule]):
+                had_passed.append(_had_passed(batch.column(DROPPED_BY_COLUMN), earlier_rules))
+                scores.append(batch.column(rule).to_numpy(zero_copy_only=False))
+        if not scores or not np.array_equal(np.concatenate(had_passed), is_needed):
+            return None
+        return np.concatenate(scores)
+
+
+def find_published_scores(plan: Plan, rules: Sequence[str]) -> PublishedScores | None:
+    """Return the scores in the place of a plan; None if no artifact is there that differs by limits alone.
+
+    Args:
+        plan: of the cleaning.
+        rules: the names of its rules, in order.
+    """
+    try:
+        manifest = open_artifact(plan.folder, CLEAN_STAGE)
+    except (DataError, OSError):
+        return None
+    names = find_renamed_paths(manifest.inputs, plan.inputs)
+    old_inputs = {label: each.fingerprint for label, each in rename_inputs(manifest.inputs, names).items()}
+    new_inputs = {label: each.fingerprint for label, each in plan.inputs.items()}
+    old_settings, new_settings = rename_paths(manifest.config, names), to_jsonable(plan.config)
+    is_same = old_inputs == new_inputs and remove_late_limits(old_settings) == remove_late_limits(new_settings)
+    return PublishedScores(plan.folder, rules) if is_same else None
+
+
+def _without_limits(rule: JSON) -> JSON:
+    return {key: value for key, value in rule.items() if key not in LATE_LIMIT_KEYS} if isinstance(rule, dict) else rule
+
+
+def _had_passed(dropped_by: pa.Array, rules: set[str]) -> Bools:
+    """(n,) whether none of some rules dropped a pair; dropped_by: the names of the rules that did."""
+    reasons = dropped_by if isinstance(dropped_by, pa.DictionaryArray) else dropped_by.dictionary_encode()
+    is_of_rules = np.array([name in rules for name in reasons.dictionary.to_pylist()] + [False])  # the last: of none
+    codes = reasons.indices.cast(pa.int64()).fill_null(len(is_of_rules) - 1).to_numpy(zero_copy_only=False)
+    passed: Bools = ~is_of_rules[codes]
+    return passed
