@@ -59,7 +59,7 @@ def check_metric_names_unique(metrics: Sequence[ExternalMetric], reserved: Seque
 def missing_command_warnings(metrics: Sequence[ExternalMetric]) -> list[str]:
     """A warning for each command of which there is no program; scores that it gave before stay as they are."""
     return [
-        f"evaluation.external {metric.name}: there is no command {metric.command[0]!r}, so no such score can be computed"
+        f"evaluation.external {metric.name}: there is no command {metric.command[0]!r}, so it gives no score"
         for metric in metrics
         if shutil.which(metric.command[0]) is None
     ]

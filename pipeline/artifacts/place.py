@@ -43,6 +43,15 @@ def check_holds_no_input(folder: Path, paths: Iterable[str | None]) -> None:
             )
 
 
+def check_is_in_no_artifact(path: Path) -> None:
+    """Raise WriteError if a file or folder to be written lies in an artifact, which would no longer be whole."""
+    for folder in Path(os.path.realpath(path)).parents:
+        if looks_like_tfm_manifest(folder):
+            raise WriteError(
+                f"{path}: lies in {folder}, an artifact of tfm, which it would damage: choose another place"
+            )
+
+
 def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path | None] = ()) -> None:
     """Check that files can be written, each a file of its own, before any work.
 
@@ -64,11 +73,7 @@ def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path |
         check_no_symlinks(file.parent, file)
         if file.exists() and any(file.samefile(each) for each in existing_inputs):
             raise WriteError(f"{file}: is read by this command too, which would overwrite it: give another file")
-        for folder in Path(os.path.realpath(file)).parents:
-            if looks_like_tfm_manifest(folder):
-                raise WriteError(
-                    f"{file}: lies in {folder}, an artifact of tfm, which it would damage: choose another place"
-                )
+        check_is_in_no_artifact(file)
     for (option, file), (other_option, other_file) in combinations(given.items(), 2):
         if _is_same_file(file, other_file):
             raise WriteError(f"{file}: is the file of both {option} and {other_option}: give each its own")

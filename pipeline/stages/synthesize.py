@@ -11,7 +11,7 @@ from tfm.data.corpora.preflight import check_and_count_rows
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_rows
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, missing_file_error
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import SYNTHESIZE_STAGE, corpus_inputs, text_changing_settings
@@ -252,4 +252,4 @@ def _file_input(file: Path) -> Input:
     try:
         return Input.from_file(file)
     except FileNotFoundError:
-        raise DataError("no such file", file=file) from None
+        raise missing_file_error(file) from None

@@ -10,7 +10,7 @@ from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_lists_of
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, missing_file_error
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
@@ -242,4 +242,4 @@ def _file_input(file: Path) -> Input:
     try:
         return Input.from_file(file)
     except FileNotFoundError:
-        raise DataError("no such file", file=file) from None
+        raise missing_file_error(file) from None

@@ -102,6 +102,8 @@ def test_an_artifact_is_not_written_into(models: Path, tmp_path: Path, monkeypat
         ("embed", "text", "--out", "model/manifest.json"),
         ("translate", "model", "text", "--alignments", "model/links"),
         ("attend", "model", "a dog", "--out", "model/page.html"),
+        ("clean", "text", "text", "--set", "clean.copies=none", "--out", "model/clean"),
+        ("translate", "model", "text", "--out", "model/translations"),
     ):
         done = tfm(*words)
         assert (done.code, done.out) == (73, ""), done.err

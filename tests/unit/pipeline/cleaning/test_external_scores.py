@@ -18,7 +18,8 @@ from tfm.pipeline.stages.clean import clean
 NUM_PAIRS = 20
 SCORER = """
 import json, os, sys
-open("started", "a").write("x")
+if "STARTS" in os.environ:
+    open(os.environ["STARTS"], "a").write("x")
 numbers = (len(json.loads(line)["hypothesis"].split()) for line in sys.stdin)
 if os.environ.get("SCORER") == "one before":
     print(0, flush=True)
@@ -74,14 +75,17 @@ def test_a_command_that_is_not_there_is_named_before_pairs_are_measured(
         clean_by_command(tmp_path)
 
 
-def num_starts() -> int:
-    """How often the command was started in the current folder."""
-    return Path("started").stat().st_size if Path("started").exists() else 0
-
-
-def test_other_limits_cut_the_same_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command is not started again, nor needed; and the texts are those of a cleaning from the beginning."""
+@pytest.fixture
+def starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of one byte for each start of the command, in the current folder, which is a new one."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STARTS", str(tmp_path / "starts"))
+    (tmp_path / "starts").touch()
+    return tmp_path / "starts"
+
+
+def test_other_limits_cut_the_same_scores(starts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is not started again, nor needed; and the texts are those of a cleaning from the beginning."""
     for folder in ("one", "other"):
         Path(folder).mkdir()
     everything = [number + 1 for number in range(NUM_PAIRS)]
@@ -90,32 +94,28 @@ def test_other_limits_cut_the_same_scores(tmp_path: Path, monkeypatch: pytest.Mo
         gone.setattr(shutil, "which", lambda name: None)
         assert clean_by_command(Path("one"), min=5) == everything
     assert clean_by_command(Path("one"), min=5, max=9) == everything
-    assert num_starts() == 1
+    assert starts.stat().st_size == 1
     assert clean_by_command(Path("other"), min=5, max=9) == everything
     for name in ("train.0.source.txt", "dropped.jsonl", "scores.parquet"):
         assert (Path("one/clean") / name).read_bytes() == (Path("other/clean") / name).read_bytes()
     # of other pairs there are other scores, and with another limit of time there is nothing to do
-    assert num_starts() == 2
+    assert starts.stat().st_size == 2
     assert clean_by_command(Path("one"), min=5, max=9, limit=50) == everything
-    assert num_starts() == 2
+    assert starts.stat().st_size == 2
 
 
-def test_scores_that_are_kept_of_a_cleaning_that_failed_are_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_that_are_kept_of_a_cleaning_that_failed_are_used(starts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command is not started where nothing is left to score, nor where another limit cuts the same scores."""
-    monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match="no training pair is left; dropped: words: 20"):
         clean_by_command(Path(), min=100)
-    assert num_starts() == 1
+    assert starts.stat().st_size == 1
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert clean_by_command(Path(), min=3) == [number + 1 for number in range(NUM_PAIRS)]
-    assert num_starts() == 1
+    assert starts.stat().st_size == 1
 
 
-def test_scores_of_other_pairs_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_of_other_pairs_are_not_used(starts: Path) -> None:
     """Where the limit of a command before it lets others pass, a command scores anew."""
-    monkeypatch.chdir(tmp_path)
     write_texts(Path())
     data = DataConfig(train=(CorpusConfig(source="source", target="target"),))
     off = dict.fromkeys(("ratio", "copies", "letters"))
@@ -127,4 +127,4 @@ def test_scores_of_other_pairs_are_not_used(tmp_path: Path, monkeypatch: pytest.
         columns.append(pq.read_table("clean/scores.parquet")["second"].to_pylist())
     assert columns[0] == [None] * 9 + [number + 1 for number in range(9, NUM_PAIRS)]
     assert columns[1] == columns[2] == [None] * 4 + [number + 1 for number in range(4, NUM_PAIRS)]
-    assert num_starts() == 3
+    assert starts.stat().st_size == 3
