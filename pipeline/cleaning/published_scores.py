@@ -1,5 +1,6 @@
 """Scores by commands in the artifact that is made again: with other limits alone they are the same, and are used."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.artifacts.canonical_json import JSON, to_jsonable
 from tfm.pipeline.artifacts.manifest import open_artifact
 from tfm.pipeline.artifacts.renamed_files import find_renamed_paths, rename_inputs, rename_paths
+from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.output import SCORES_FILE
 from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
+from tfm.pipeline.cleaning.work_folder import late_work_folder
 from tfm.pipeline.errors import DataError
 
 LATE_LIMIT_KEYS = frozenset({"min", "max", "percentile", "higher_is_better"})
@@ -82,6 +85,27 @@ def find_published_scores(plan: Plan, rules: Sequence[str]) -> PublishedScores |
     old_settings, new_settings = rename_paths(manifest.config, names), to_jsonable(plan.config)
     is_same = old_inputs == new_inputs and remove_late_limits(old_settings) == remove_late_limits(new_settings)
     return PublishedScores(plan.folder, rules) if is_same else None
+
+
+def check_commands(
+    scorers: Sequence[ExternalScorer], work_folder: Path, published_scores: PublishedScores | None
+) -> None:
+    """Raise DataError for a command of which there is no program, before pairs are measured.
+
+    One whose scores are kept may not be needed; where it is, its start fails.
+
+    Args:
+        scorers: the commands.
+        work_folder: of the cleaning.
+        published_scores: of the artifact that is made again; None: none that are the same.
+    """
+    for scorer in scorers:
+        has_scores = published_scores is not None or late_work_folder(work_folder, scorer.name).is_dir()
+        if shutil.which(scorer.command[0]) is None and not has_scores:
+            raise DataError(
+                f"clean.external: {scorer.name} cannot be started: there is no command {scorer.command[0]!r}; install "
+                "it, or give its path"
+            )
 
 
 def _without_limits(rule: JSON) -> JSON:

@@ -1,7 +1,6 @@
 """The clean stage: training pairs that pass the rules of a recipe, and what was dropped, with the reason."""
 
 import json
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -29,7 +28,12 @@ from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, PairChunk
 from tfm.pipeline.cleaning.output import CleanTextSummary, ScoreTable, write_clean_text
-from tfm.pipeline.cleaning.published_scores import PublishedScores, find_published_scores, remove_late_limits
+from tfm.pipeline.cleaning.published_scores import (
+    PublishedScores,
+    check_commands,
+    find_published_scores,
+    remove_late_limits,
+)
 from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
 from tfm.pipeline.cleaning.report import (
     CORPUS_COLUMNS,
@@ -44,7 +48,6 @@ from tfm.pipeline.cleaning.report import (
 )
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
 from tfm.pipeline.cleaning.rules.registry import RULES_REVISION, TextChange, make_rules, make_text_changes
-from tfm.pipeline.cleaning.work_folder import late_work_folder
 from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
@@ -201,12 +204,8 @@ def _clean_splits(
 ) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
     published_scores = None if out is None else find_published_scores(plan, list(config.rules))
-    _check_commands(config, work_folder, published_scores)
     corpora = list(flatten_portions(splits.train))
-    if any(getattr(config, rule) is not None for rule in MODEL_RULES):
-        from tfm.pipeline.cleaning.rules.pairs.model_check import check_rule_models  # here, as it loads tokenizers
-
-        check_rule_models(config, corpora, reporter, online=online)
+    _check_late_rules(config, corpora, work_folder, published_scores, reporter, online=online)
     size = check_and_count_splits(splits, online=online)["train"]
     fingerprints = {
         "config": remove_late_limits(plan.config),
@@ -244,25 +243,32 @@ def _clean_splits(
 
             text = write_clean_text(read_with_progress(), table, decisions, len(corpora), None if is_refused else out)
     if is_refused:
-        counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
-        strictest = max(decisions.results, key=lambda each: each.dropped).name
-        remedy = spaceless_warning(config, text) or f"change {strictest} in [clean], or give other texts"
-        raise DataError(f"no training pair is left; dropped: {counts}; {remedy}")
+        raise _nothing_left_error(config, decisions, text)
     return _CleanResult(decisions, text, [describe_corpus(corpus) for corpus in corpora])
 
 
-def _check_commands(config: CleanConfig, work_folder: Path, published_scores: PublishedScores | None) -> None:
-    """Raise DataError for a command of which there is no program, before all pairs are measured.
+def _check_late_rules(
+    config: CleanConfig,
+    corpora: Sequence[Corpus],
+    work_folder: Path,
+    published_scores: PublishedScores | None,
+    reporter: Reporter,
+    *,
+    online: bool,
+) -> None:
+    """Check the commands and models of rules before all pairs are measured; raises DataError for one that cannot be."""
+    check_commands(config.external, work_folder, published_scores)
+    if any(getattr(config, rule) is not None for rule in MODEL_RULES):
+        from tfm.pipeline.cleaning.rules.pairs.model_check import check_rule_models  # here, as it loads tokenizers
 
-    One whose scores are kept may not be needed.
-    """
-    for scorer in config.external:
-        has_scores = published_scores is not None or late_work_folder(work_folder, scorer.name).is_dir()
-        if shutil.which(scorer.command[0]) is None and not has_scores:
-            raise DataError(
-                f"clean.external: {scorer.name} cannot be started: there is no command {scorer.command[0]!r}; install "
-                "it, or give its path"
-            )
+        check_rule_models(config, corpora, reporter, online=online)
+
+
+def _nothing_left_error(config: CleanConfig, decisions: Decisions, text: CleanTextSummary) -> DataError:
+    counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
+    strictest = max(decisions.results, key=lambda each: each.dropped).name
+    remedy = spaceless_warning(config, text) or f"change {strictest} in [clean], or give other texts"
+    return DataError(f"no training pair is left; dropped: {counts}; {remedy}")
 
 
 def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 SYNTHESIS_REVISION = 4
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
+SELECTION_KEYS = frozenset({"utility", "noise", "min_score", "percentile"})
+"""Keys of [synthesis] that have an effect on what is made of translations, and none on these."""
 CHUNK_LINES = 512
 """Lines of a unit of work, which one process translates with one thread: scores depend on it in their last digits."""
 
@@ -182,9 +185,9 @@ class _PairSynthesizer:
         self._loaded = loaded.for_languages(self._config.to, self._config.source_language)
         session: ClusterSession | LocalSession
         if address is not None:
-            session = stack.enter_context(connect_to_cluster(address, self._plan))
+            session = stack.enter_context(connect_to_cluster(address, _translation_plan(self._plan)))
         else:
-            store = stack.enter_context(open_chunk_store(self._plan))
+            store = stack.enter_context(open_chunk_store(_translation_plan(self._plan)))
             session = LocalSession(_num_workers(loaded, workers), store, keep_freed_memory)
         shortlist = self._plan.inputs.get(SHORTLIST_STAGE)
         self._translator = ClusterTranslator(
@@ -215,6 +218,15 @@ class _PairSynthesizer:
         assert self._loaded is not None  # after `connect`
         model = self._loaded.model
         return [is_source_truncated(ids, model) for ids in self._loaded.source_tokenizer.encode_batch(texts)]
+
+
+def _translation_plan(plan: Plan) -> Plan:
+    """The plan with what determines translations alone: others of them may stay, and with other noise, as they are."""
+    synthesis = plan.config["synthesis"]
+    assert isinstance(synthesis, dict)
+    settings = {name: value for name, value in synthesis.items() if name not in SELECTION_KEYS}
+    inputs = {name: each for name, each in plan.inputs.items() if name.split()[0] == "model" or name == SHORTLIST_STAGE}
+    return replace(plan, config={"synthesis": settings, "revision": SYNTHESIS_REVISION}, inputs=inputs)
 
 
 def _num_workers(loaded: "LoadedModel", requested_workers: int | None) -> int:
