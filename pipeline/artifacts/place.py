@@ -46,7 +46,7 @@ def check_holds_no_input(folder: Path, paths: Iterable[str | None]) -> None:
 def check_is_in_no_artifact(path: Path) -> None:
     """Raise WriteError if a file or folder to be written lies in an artifact, which would no longer be whole."""
     for folder in Path(os.path.realpath(path)).parents:
-        if looks_like_tfm_manifest(folder):
+        if _holds_artifact(folder):
             raise WriteError(
                 f"{path}: lies in {folder}, an artifact of tfm, which it would damage: choose another place"
             )
@@ -77,6 +77,17 @@ def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path |
     for (option, file), (other_option, other_file) in combinations(given.items(), 2):
         if _is_same_file(file, other_file):
             raise WriteError(f"{file}: is the file of both {option} and {other_option}: give each its own")
+
+
+def _holds_artifact(folder: Path) -> bool:
+    """Whether a folder has a manifest and the files that this lists, and not a copy of the manifest alone."""
+    if not (folder / MANIFEST_FILE).is_file():
+        return False
+    try:
+        manifest = read_manifest(folder, folder)
+    except (DataError, OSError):
+        return False
+    return all((folder / name).is_file() for name in manifest.files)
 
 
 def _is_same_file(file: Path, other_file: Path) -> bool:
