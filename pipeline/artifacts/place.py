@@ -60,7 +60,7 @@ def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path |
         inputs: files that the same command reads.
 
     Raises:
-        WriteError: a file is a folder or a link, has no folder, lies in an artifact, which would no longer be whole, is
+        WriteError: a file is a folder or a link, has no folder or none that can be written, lies in an artifact, which would no longer be whole, is
             one of the inputs, which would be lost, or that of another option.
     """
     given = {option: file for option, file in files.items() if file is not None}
@@ -70,6 +70,8 @@ def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path |
             os.scandir(file.parent).close()
             if file.is_dir():  # as is the path of an empty text, "."
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+            if not os.access(file if file.exists() else file.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
         check_no_symlinks(file.parent, file)
         if file.exists() and any(file.samefile(each) for each in existing_inputs):
             raise WriteError(f"{file}: is read by this command too, which would overwrite it: give another file")

@@ -214,6 +214,10 @@ def run_recipe_stages(
         from tfm.pipeline.training.init_from import check_starting_model  # here, as few recipes start from a model
 
         check_starting_model(recipe.training.init_from, recipe.model, recipe.data.images)
+    if "synthesize" in only and recipe.synthesis is not None:
+        from tfm.pipeline.synthesis.recipe_check import check_synthesis_inputs  # here, as few recipes have it
+
+        check_synthesis_inputs(recipe.synthesis, get_run_paths(recipe, root).folder)
     if "evaluate" in only:
         for warning in missing_command_warnings(recipe.evaluation.external):
             reporter.warn(warning)

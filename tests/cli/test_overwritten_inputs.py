@@ -1,5 +1,6 @@
 """No output of a command overwrites another one, or what the command reads: it is refused before any work."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.cli.user import tfm
 from tests.tiny_model import publish_model
+from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 TEXT = "a dog runs\nthe sea is blue\n"
 COMMANDS = {
@@ -109,3 +111,23 @@ def test_an_artifact_is_not_written_into(models: Path, tmp_path: Path, monkeypat
         assert (done.code, done.out) == (73, ""), done.err
         assert f"lies in {tmp_path / 'model'}, an artifact of tfm, which it would damage" in done.err
     assert tfm("inspect", "model").code == 0
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The administrator may write anywhere, so the system's answer is a stand-in."""
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text(TEXT, "utf-8")
+    Path("locked").mkdir()
+    real_access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: "locked" not in str(path) and real_access(path, mode))
+    monkeypatch.setattr(LoadedModel, "for_languages", lambda *_: pytest.fail("a model was loaded"))
+    for words in (
+        ("attend", models / "model", "a dog", "--out", "locked/page.html"),
+        ("embed", "text", "--out", "locked/vectors"),
+        ("translate", models / "model", "text", "--alignments", "locked/links"),
+    ):
+        done = tfm(*words)
+        assert (done.code, done.out) == (73, ""), done.err
+        assert f"{words[-1]}: cannot be written: Permission denied" in done.err
