@@ -60,8 +60,8 @@ def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path |
         inputs: files that the same command reads.
 
     Raises:
-        WriteError: a file is a folder or a link, has no folder or none that can be written, lies in an artifact, which would no longer be whole, is
-            one of the inputs, which would be lost, or that of another option.
+        WriteError: a file is a folder or a link, cannot be written, lies in an artifact, which would no longer be
+            whole, is one of the inputs, which would be lost, or that of another option.
     """
     given = {option: file for option, file in files.items() if file is not None}
     existing_inputs = [each for each in inputs if each is not None and os.path.exists(each)]
