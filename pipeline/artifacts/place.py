@@ -13,6 +13,8 @@ from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.artifacts.swap import is_version_link
 from tfm.pipeline.errors import DataError, WriteError
 
+STDOUT_FILENO = 1
+
 
 def check_is_own_folder(folder: Path, stage: str) -> None:
     """Raise WriteError if the folder of an artifact is the current folder, which would be replaced.
@@ -61,7 +63,7 @@ def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path |
 
     Raises:
         WriteError: a file is a folder or a link, cannot be written, lies in an artifact, which would no longer be
-            whole, is one of the inputs, which would be lost, or that of another option.
+            whole, is one of the inputs, which would be lost, or that of another option or of standard output.
     """
     given = {option: file for option, file in files.items() if file is not None}
     existing_inputs = [each for each in inputs if each is not None and os.path.exists(each)]
@@ -75,10 +77,19 @@ def check_output_files(files: Mapping[str, Path | None], inputs: Iterable[Path |
         check_no_symlinks(file.parent, file)
         if file.exists() and any(file.samefile(each) for each in existing_inputs):
             raise WriteError(f"{file}: is read by this command too, which would overwrite it: give another file")
+        if _is_standard_output(file):
+            raise WriteError(f"{file}: is the file to which standard output goes: give another one")
         check_is_in_no_artifact(file)
     for (option, file), (other_option, other_file) in combinations(given.items(), 2):
         if _is_same_file(file, other_file):
             raise WriteError(f"{file}: is the file of both {option} and {other_option}: give each its own")
+
+
+def _is_standard_output(file: Path) -> bool:
+    """Whether what is printed goes into a file, as by `> FILE` in a shell."""
+    with suppress(OSError):
+        return os.path.samestat(os.stat(file), os.fstat(STDOUT_FILENO))
+    return False
 
 
 def _holds_artifact(folder: Path) -> bool:

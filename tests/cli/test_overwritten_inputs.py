@@ -131,3 +131,15 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(
         done = tfm(*words)
         assert (done.code, done.out) == (73, ""), done.err
         assert f"{words[-1]}: cannot be written: Permission denied" in done.err
+
+
+def test_standard_output_is_not_the_file_of_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by `tfm embed text --nearest dog --out new > new`."""
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text(TEXT, "utf-8")
+    with Path("new").open("wb") as stream:
+        monkeypatch.setattr("tfm.pipeline.artifacts.place.STDOUT_FILENO", stream.fileno())
+        done = tfm("embed", "text", "--nearest", "dog", "--out", "new")
+        assert (done.code, done.out) == (73, ""), done.err
+        assert "new: is the file to which standard output goes: give another one" in done.err
+        assert tfm("embed", "text", "--nearest", "dog", "--out", "other").code == 0
