@@ -26,7 +26,7 @@ def predicts_masked_tokens(model: Path) -> bool:
     from tfm.pipeline.tasks.abilities import TASK_SPECS  # here, for the same reason
 
     task = read_task(model)
-    return task in TASK_SPECS and TASK_SPECS[task].hides_pieces
+    return task is not None and task in TASK_SPECS and TASK_SPECS[task].hides_pieces
 
 
 def read_task(model: Path) -> str | None:

@@ -36,5 +36,5 @@ def check_synthesis_inputs(config: SynthesisConfig, run_folder: Path) -> None:
         folder = resolve_model_folder(Path(name))
         open_artifact(folder, "train")
         task = read_task(folder)
-        if task in TASK_SPECS and not TASK_SPECS[task].translates:
+        if task is not None and task in TASK_SPECS and not TASK_SPECS[task].translates:
             raise DataError(f"was trained for {task}: give a model that translates", file=name)
