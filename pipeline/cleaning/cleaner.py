@@ -15,7 +15,7 @@ from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.corpora import iterate_chunks
 from tfm.pipeline.cleaning.decisions import Decisions, apply_rules
 from tfm.pipeline.cleaning.measurement import ChunkMeasurement, ChunkMeasurer, PairChunk, measure_chunks
-from tfm.pipeline.cleaning.published_scores import PublishedScores
+from tfm.pipeline.cleaning.previous_scores import PreviousScores
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
@@ -42,7 +42,7 @@ class Cleaner:
         reporter: shows progress.
         everything: whether each rule measures also pairs that another one drops.
         workers: processes that measure; None: one a processor.
-        published_scores: those by commands in the artifact that is made again, where they are the same; None: none.
+        previous_scores: those by commands in the artifact that is made again, where they are the same; None: none.
         measure: chunks -> each with its measurement, in order; None: by processes of this machine.
     """
 
@@ -55,7 +55,7 @@ class Cleaner:
     reporter: Reporter
     everything: bool = False
     workers: int | None = None
-    published_scores: PublishedScores | None = None
+    previous_scores: PreviousScores | None = None
     measure: Callable[[Iterable[PairChunk]], Iterator[tuple[PairChunk, ChunkMeasurement]]] | None = None
 
     def measure_pairs(self, num_pairs: int | None) -> MeasurementFolder:
@@ -103,19 +103,20 @@ class Cleaner:
                 reporter=self.reporter,
             )
 
-        def read_published(rule: CleaningRule, is_needed: Bools) -> Floats | None:
-            if self.published_scores is None or not isinstance(rule.config, ExternalScorer):
-                return None
-            scores = self.published_scores.read(rule.name, is_needed)
-            if scores is not None:
-                self.reporter.line(f"{rule.name}: its scores in {self.published_scores.folder} are used again")
-            return scores
-
         def score(rule: CleaningRule, is_needed: Bools) -> Floats:
-            scores = read_published(rule, is_needed)
+            scores = self._read_previous_scores(rule, is_needed)
             return late_scorer().score(rule, is_needed) if scores is None else scores
 
         return apply_rules(self.rules, work, score, score_dropped_pairs=self.everything)
+
+    def _read_previous_scores(self, rule: CleaningRule, is_needed: Bools) -> Floats | None:
+        """(n,) the scores of pairs by a command, if it gave them to the same pairs before; else None."""
+        if self.previous_scores is None or not isinstance(rule.config, ExternalScorer):
+            return None
+        scores = self.previous_scores.read(rule.name, is_needed)
+        if scores is not None:
+            self.reporter.line(f"{rule.name}: its scores in {self.previous_scores.folder} are used again")
+        return scores
 
     def read_changed_pairs(self, work: MeasurementFolder, skip: int = 0) -> Iterator[PairChunk]:
         """The pairs again, as rules changed them, without the first ones.

@@ -28,10 +28,10 @@ from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, PairChunk
 from tfm.pipeline.cleaning.output import CleanTextSummary, ScoreTable, write_clean_text
-from tfm.pipeline.cleaning.published_scores import (
-    PublishedScores,
+from tfm.pipeline.cleaning.previous_scores import (
+    PreviousScores,
     check_commands,
-    find_published_scores,
+    find_previous_scores,
     remove_late_limits,
 )
 from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
@@ -203,9 +203,9 @@ def _clean_splits(
     cluster: str | None,
 ) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
-    published_scores = None if out is None else find_published_scores(plan, list(config.rules))
+    previous_scores = None if out is None else find_previous_scores(plan, list(config.rules))
     corpora = list(flatten_portions(splits.train))
-    _check_late_rules(config, corpora, work_folder, published_scores, reporter, online=online)
+    _check_late_rules(config, corpora, work_folder, previous_scores, reporter, online=online)
     size = check_and_count_splits(splits, online=online)["train"]
     fingerprints = {
         "config": remove_late_limits(plan.config),
@@ -221,7 +221,7 @@ def _clean_splits(
         device,
         reporter,
         everything=out is None,
-        published_scores=published_scores,
+        previous_scores=previous_scores,
     )
     with ExitStack() as stack:
         if cluster is not None:
@@ -251,13 +251,13 @@ def _check_late_rules(
     config: CleanConfig,
     corpora: Sequence[Corpus],
     work_folder: Path,
-    published_scores: PublishedScores | None,
+    previous_scores: PreviousScores | None,
     reporter: Reporter,
     *,
     online: bool,
 ) -> None:
     """Check the commands and models of rules before all pairs are measured; raises DataError for one that cannot be."""
-    check_commands(config.external, work_folder, published_scores)
+    check_commands(config.external, work_folder, previous_scores)
     if any(getattr(config, rule) is not None for rule in MODEL_RULES):
         from tfm.pipeline.cleaning.rules.pairs.model_check import check_rule_models  # here, as it loads tokenizers
 

@@ -39,7 +39,7 @@ def remove_late_limits(settings: JSON) -> JSON:
     return {**settings, "clean": other_rules}
 
 
-class PublishedScores:
+class PreviousScores:
     """The scores of an artifact, by the rules that gave them.
 
     Args:
@@ -68,7 +68,7 @@ class PublishedScores:
         return np.concatenate(scores)
 
 
-def find_published_scores(plan: Plan, rules: Sequence[str]) -> PublishedScores | None:
+def find_previous_scores(plan: Plan, rules: Sequence[str]) -> PreviousScores | None:
     """Return the scores in the place of a plan; None if no artifact is there that differs by limits alone.
 
     Args:
@@ -84,11 +84,11 @@ def find_published_scores(plan: Plan, rules: Sequence[str]) -> PublishedScores |
     new_inputs = {label: each.fingerprint for label, each in plan.inputs.items()}
     old_settings, new_settings = rename_paths(manifest.config, names), to_jsonable(plan.config)
     is_same = old_inputs == new_inputs and remove_late_limits(old_settings) == remove_late_limits(new_settings)
-    return PublishedScores(plan.folder, rules) if is_same else None
+    return PreviousScores(plan.folder, rules) if is_same else None
 
 
 def check_commands(
-    scorers: Sequence[ExternalScorer], work_folder: Path, published_scores: PublishedScores | None
+    scorers: Sequence[ExternalScorer], work_folder: Path, previous_scores: PreviousScores | None
 ) -> None:
     """Raise DataError for a command of which there is no program, before pairs are measured.
 
@@ -97,10 +97,10 @@ def check_commands(
     Args:
         scorers: the commands.
         work_folder: of the cleaning.
-        published_scores: of the artifact that is made again; None: none that are the same.
+        previous_scores: of the artifact that is made again; None: none that are the same.
     """
     for scorer in scorers:
-        has_scores = published_scores is not None or late_work_folder(work_folder, scorer.name).is_dir()
+        has_scores = previous_scores is not None or late_work_folder(work_folder, scorer.name).is_dir()
         if shutil.which(scorer.command[0]) is None and not has_scores:
             raise DataError(
                 f"clean.external: {scorer.name} cannot be started: there is no command {scorer.command[0]!r}; install "
