@@ -10,7 +10,6 @@ from pathlib import Path
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
-from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits
 from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
@@ -40,6 +39,7 @@ from tfm.pipeline.cleaning.report import (
     TABLE_COLUMNS,
     corpus_rows,
     lost_corpus_warnings,
+    nothing_left_problem,
     report_as_json,
     report_page,
     rule_rows,
@@ -53,6 +53,7 @@ from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.scores import external_metric_inputs
+from tfm.pipeline.text_files import show_remarks
 
 REPORT_PAGE = "report.html"
 
@@ -127,7 +128,7 @@ def clean(
     plan = plan_clean(config, data, out, whole_corpora=whole_corpora)
     if is_fresh(plan, reporter):
         return
-    with publish(plan, command=command) as draft, collect_remarks() as remarks:
+    with publish(plan, command=command) as draft, show_remarks(reporter.line):
         work_folder = plan.folder.absolute().parent / f".{plan.folder.name}.work"
         splits = _find_splits(data, whole_corpora=whole_corpora)
         result = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter, cluster)
@@ -139,7 +140,7 @@ def clean(
         draft.figures["read"], draft.figures["kept"] = list(result.text.read), list(result.text.kept)
         draft.figures["dropped"] = {each.name: each.dropped for each in result.decisions.results}
     remove_path_below(work_folder.parent, work_folder)
-    _show_results(config, result, remarks, reporter)
+    _show_results(config, result, reporter)
     reporter.line(f"clean: {out}; report: {out / REPORT_PAGE}")
 
 
@@ -169,11 +170,11 @@ def show_dry_run(
         _find_splits(data, whole_corpora=whole_corpora),
     )
     check_output_files({"--html": page}, [Path(each.path) for each in plan.inputs.values() if each.path is not None])
-    with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
+    with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, show_remarks(reporter.line):
         result = _clean_splits(
             config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster
         )
-    _show_results(config, result, remarks, reporter)
+    _show_results(config, result, reporter)
     if page is not None:
         text = report_page(result.decisions.results, result.text, result.corpora, is_dry=True)
         write_text_atomically(page, text)
@@ -243,7 +244,7 @@ def _clean_splits(
 
             text = write_clean_text(read_with_progress(), table, decisions, len(corpora), None if is_refused else out)
     if is_refused:
-        raise _nothing_left_error(config, decisions, text)
+        raise DataError(nothing_left_problem(config, decisions, text))
     return _CleanResult(decisions, text, [describe_corpus(corpus) for corpus in corpora])
 
 
@@ -262,13 +263,6 @@ def _check_late_rules(
         from tfm.pipeline.cleaning.rules.pairs.model_check import check_rule_models  # here, as it loads tokenizers
 
         check_rule_models(config, corpora, reporter, online=online)
-
-
-def _nothing_left_error(config: CleanConfig, decisions: Decisions, text: CleanTextSummary) -> DataError:
-    counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
-    strictest = max(decisions.results, key=lambda each: each.dropped).name
-    remedy = spaceless_warning(config, text) or f"change {strictest} in [clean], or give other texts"
-    return DataError(f"no training pair is left; dropped: {counts}; {remedy}")
 
 
 def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:
@@ -294,9 +288,7 @@ def _change_pairs(pairs: Iterable[tuple[str, str]], changes: Sequence[TextChange
         yield from zip(*sides, strict=True)
 
 
-def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
-    for remark in remarks:
-        reporter.line(remark)
+def _show_results(config: CleanConfig, result: _CleanResult, reporter: Reporter) -> None:
     reporter.table("rules", TABLE_COLUMNS, rule_rows(result.decisions.results))
     if len(result.corpora) > 1:
         reporter.table("corpora", CORPUS_COLUMNS, corpus_rows(result.text, result.corpora))

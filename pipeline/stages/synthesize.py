@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tfm.data.corpora.preflight import check_and_count_rows
-from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_rows
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, missing_file_error
@@ -36,7 +35,7 @@ from tfm.pipeline.synthesis.pairs import (
     synthesize_pairs,
 )
 from tfm.pipeline.tasks.abilities import TASK_SPECS
-from tfm.pipeline.text_files import warn_of_remarks
+from tfm.pipeline.text_files import show_remarks, warn_of_remarks
 
 if TYPE_CHECKING:
     from tfm.pipeline.cluster.session import ClusterSession
@@ -118,7 +117,7 @@ def synthesize(
     for folder in held_out.missing:
         reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")
     early_remarks = _check_text(config.text, reporter)
-    with publish(plan, command=command) as draft, ExitStack() as stack, collect_remarks() as remarks:
+    with publish(plan, command=command) as draft, ExitStack() as stack, show_remarks(reporter.warn, early_remarks):
         synthesizer = _PairSynthesizer(config, held_out, plan, device, reporter)
         synthesizer.connect(cluster, workers, stack)
         limit = config.min_score
@@ -132,9 +131,6 @@ def synthesize(
             problem = f"no pair is left; dropped: {text.describe_dropped()}" if text.lines else "has no lines"
             raise DataError(f"{problem}; {remedy}", file=describe_corpus(config.text))
         draft.figures.update(text.as_json())
-    for remark in remarks:
-        if remark not in early_remarks:
-            reporter.warn(remark)
     reporter.line(f"synthetic: {text}")
     reporter.line(f"synthetic: {out}")
 
