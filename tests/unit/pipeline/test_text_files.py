@@ -92,8 +92,13 @@ def test_blank_lines_at_the_end_are_named(name: str, tmp_path: Path) -> None:
 
 def test_remarks_are_shown_before_the_error_of_which_they_may_be_the_cause() -> None:
     shown: list[str] = []
-    with pytest.raises(DataError, match="nothing is left"), show_remarks(shown.append, {"b: seen"}):
-        add_remark("a", "is a table")
-        add_remark("b", "seen")
-        raise DataError("nothing is left")
+
+    def fail() -> None:
+        with show_remarks(shown.append, {"b: seen"}):
+            add_remark("a", "is a table")
+            add_remark("b", "seen")
+            raise DataError("nothing is left")
+
+    with pytest.raises(DataError, match="nothing is left"):
+        fail()
     assert shown == ["a: is a table"]
