@@ -15,7 +15,7 @@ from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import has_two_sides
 from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
-from tfm.pipeline.cleaning.rules.pairs.config import TranslationModelsConfig
+from tfm.pipeline.cleaning.rules.pairs.config import CrossEntropyConfig, TranslationModelsConfig
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.language_selection import needs_languages
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
@@ -44,6 +44,10 @@ def check_rule_models(config: CleanConfig, corpora: Sequence[Corpus], reporter: 
         rule_config: TranslationModelsConfig | None = getattr(config, rule)
         if rule_config is None:
             continue
+        if isinstance(rule_config, CrossEntropyConfig) and rule_config.limits[0].low == 0:
+            reporter.warn(
+                f"clean.{rule}: no score is below 0, so that min = 0 drops no pair: set `min` or `percentile`"
+            )
         corpus = next(filter(has_two_sides, corpora), None)
         pairs = [] if corpus is None else list(islice(read_pairs(corpus, online=online), NUM_VOCABULARY_PAIRS))
         sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))

@@ -15,6 +15,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.artifacts.artifact import stale_reason
 from tfm.pipeline.cleaning import cleaner, late_scores
 from tfm.pipeline.cleaning.config import CleanConfig
+from tfm.pipeline.cleaning.rules.pairs.model_check import check_rule_models
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.clean import clean, plan_clean
@@ -106,6 +107,19 @@ def test_a_model_that_does_not_translate_is_refused_before_pairs_are_measured(
                 command=["tfm"],
                 reporter=NullReporter(),
             )
+
+
+def test_a_limit_that_drops_nothing_is_warned_of(tmp_path: Path) -> None:
+    """The default, by which models score every pair for nothing but the table of scores."""
+    model = publish_model(tmp_path / "model")
+    (tmp_path / "text").write_text("a dog\n", "utf-8")
+    corpora = [CorpusConfig(source=str(tmp_path / "text"), target=str(tmp_path / "text"))]
+    models = {"forward": str(model), "backward": str(model)}
+    for settings, is_warned in (({}, True), ({"min": 0.1}, False), ({"percentile": 5}, False)):
+        reporter = Listening()
+        config = CleanConfig.model_validate({"cross_entropy": models | settings})
+        check_rule_models(config, corpora, reporter, online=False)
+        assert [each.endswith("set `min` or `percentile`") for each in reporter.warnings] == [True] * is_warned
 
 
 def test_a_vocabulary_of_another_language_is_warned_of(tmp_path: Path) -> None:
