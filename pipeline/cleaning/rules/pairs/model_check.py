@@ -45,9 +45,7 @@ def check_rule_models(config: CleanConfig, corpora: Sequence[Corpus], reporter: 
         if rule_config is None:
             continue
         if isinstance(rule_config, CrossEntropyConfig) and rule_config.limits[0].low == 0:
-            reporter.warn(
-                f"clean.{rule}: no score is below 0, so that min = 0 drops no pair: set `min` or `percentile`"
-            )
+            reporter.warn(f"clean.{rule}: no score is below 0, and min = 0 drops no pair: set `min` or `percentile`")
         corpus = next(filter(has_two_sides, corpora), None)
         pairs = [] if corpus is None else list(islice(read_pairs(corpus, online=online), NUM_VOCABULARY_PAIRS))
         sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
