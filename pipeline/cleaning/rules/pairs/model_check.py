@@ -40,24 +40,23 @@ def check_rule_models(config: CleanConfig, corpora: Sequence[Corpus], reporter: 
     Raises:
         DataError: a model is damaged, is of another task, reads images, or has to be told languages.
     """
+    corpus = next(filter(has_two_sides, corpora), None)
+    pairs = [] if corpus is None else list(islice(read_pairs(corpus, online=online), NUM_VOCABULARY_PAIRS))
+    sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     for rule in MODEL_RULES:
         rule_config: TranslationModelsConfig | None = getattr(config, rule)
         if rule_config is None:
             continue
         if isinstance(rule_config, CrossEntropyConfig) and rule_config.limits[0].low == 0:
             reporter.warn(f"clean.{rule}: no score is below 0, and min = 0 drops no pair: set `min` or `percentile`")
-        corpus = next(filter(has_two_sides, corpora), None)
-        pairs = [] if corpus is None else list(islice(read_pairs(corpus, online=online), NUM_VOCABULARY_PAIRS))
-        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
-        for name, sides in (("forward", (sources, targets)), ("backward", (targets, sources))):
-            model = getattr(rule_config, name)
+        for name, model, sides in (
+            ("forward", rule_config.forward, (sources, targets)),
+            ("backward", rule_config.backward, (targets, sources)),
+        ):
             tokenizers = _read_tokenizers(rule, model)
             for verb, tokenizer, texts in zip(("reads", "writes"), tokenizers, sides, strict=True):
-                if (num_strange := _count_strange_texts(tokenizer, texts)) > len(texts) / 2:
-                    reporter.warn(
-                        f"clean.{rule}.{name}: {model}: its vocabulary lacks half or more of each of {num_strange} of "
-                        f"the first {format_count(len(texts), 'text')} that it {verb}: is it a model of these texts?"
-                    )
+                if (problem := _vocabulary_problem(tokenizer, texts)) is not None:
+                    reporter.warn(f"clean.{rule}.{name}: {model} lacks {problem} that it {verb}: is it of these texts?")
 
 
 def _read_tokenizers(rule: str, model: str) -> tuple[Tokenizer, Tokenizer]:
@@ -82,8 +81,10 @@ def _read_tokenizers(rule: str, model: str) -> tuple[Tokenizer, Tokenizer]:
     return tokenizers
 
 
-def _count_strange_texts(tokenizer: Tokenizer, texts: list[str]) -> int:
-    """The number of texts that have as many unknown pieces as known ones with a letter or digit."""
+def _vocabulary_problem(tokenizer: Tokenizer, texts: list[str]) -> str | None:
+    """In how many texts half or more of the pieces are unknown; None where these are the smaller part of the texts."""
     problems = SourceProblems(lines=len(texts))
     problems.count_unknown_pieces(tokenizer, texts, tokenizer.encode_batch(texts))
-    return problems.strange
+    if problems.strange <= len(texts) / 2:
+        return None
+    return f"half or more of the pieces of {problems.strange} of the first {format_count(len(texts), 'text')}"

@@ -139,7 +139,7 @@ def test_a_vocabulary_of_another_language_is_warned_of(tmp_path: Path) -> None:
         out = tmp_path / f"{source}-{target}"
         config = CleanConfig.model_validate(off | rule)
         clean(config, DataConfig(train=(corpus,)), out, whole_corpora=True, command=["tfm"], reporter=reporter)
-        warnings = [each for each in reporter.warnings if "is it a model of these texts?" in each]
+        warnings = [each for each in reporter.warnings if "is it of these texts?" in each]
         assert [
             f"{each.partition(':')[0].rpartition('.')[2]} {each.partition('that it ')[2].partition(':')[0]}"
             for each in warnings
