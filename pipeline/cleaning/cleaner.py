@@ -11,7 +11,6 @@ import numpy as np
 
 from tfm.data.corpora.portions import Corpus
 from tfm.data.errors import DataError
-from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.corpora import iterate_chunks
 from tfm.pipeline.cleaning.decisions import Decisions, apply_rules
 from tfm.pipeline.cleaning.measurement import ChunkMeasurement, ChunkMeasurer, PairChunk, measure_chunks
@@ -42,7 +41,7 @@ class Cleaner:
         reporter: shows progress.
         everything: whether each rule measures also pairs that another one drops.
         workers: processes that measure; None: one a processor.
-        previous_scores: those by commands in the artifact that is made again, where they are the same; None: none.
+        previous_scores: those by models and commands in the artifact that is made again; None: none that are the same.
         measure: chunks -> each with its measurement, in order; None: by processes of this machine.
     """
 
@@ -110,11 +109,9 @@ class Cleaner:
         return apply_rules(self.rules, work, score, score_dropped_pairs=self.everything)
 
     def _read_previous_scores(self, rule: CleaningRule, is_needed: Bools) -> Floats | None:
-        """(n,) the scores of pairs by a command, if it gave them to the same pairs before; else None."""
-        if self.previous_scores is None or not isinstance(rule.config, ExternalScorer):
-            return None
-        scores = self.previous_scores.read(rule.name, is_needed)
-        if scores is not None:
+        """(n,) the scores of pairs by models or a command, if they gave them to the same pairs before; else None."""
+        scores = None if self.previous_scores is None else self.previous_scores.read(rule.name, is_needed)
+        if self.previous_scores is not None and scores is not None:
             self.reporter.line(f"{rule.name}: its scores in {self.previous_scores.folder} are used again")
         return scores
 

@@ -1,7 +1,11 @@
-"""Scores by commands in the artifact that is made again: with other limits alone they are the same, and are used."""
+"""Scores by models and commands in the artifact that is made again: with other limits alone they are the same.
+
+Rules with the same two models measure a pair once, beside others of the first of these rules. So scores by models are
+used if all rules by models look at the same pairs as before: if no limit but that of the last of them is another one.
+"""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +16,7 @@ from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.artifacts.canonical_json import JSON, to_jsonable
 from tfm.pipeline.artifacts.manifest import open_artifact
 from tfm.pipeline.artifacts.renamed_files import find_renamed_paths, rename_inputs, rename_paths
-from tfm.pipeline.cleaning.config import ExternalScorer
+from tfm.pipeline.cleaning.config import CleanConfig, ExternalScorer
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.output import SCORES_FILE
 from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
@@ -45,18 +49,21 @@ class PreviousScores:
     Args:
         folder: of the artifact.
         rules: the names of its rules, in order.
+        usable: the names of those whose scores depend on the pairs that they look at alone.
     """
 
-    def __init__(self, folder: Path, rules: Sequence[str]) -> None:
-        self.folder, self._rules = folder, list(rules)
+    def __init__(self, folder: Path, rules: Sequence[str], usable: Collection[str]) -> None:
+        self.folder, self.usable, self._rules = folder, frozenset(usable), list(rules)
 
     def read(self, rule: str, is_needed: Bools) -> Floats | None:
-        """(n,) the scores by a rule, NaN for pairs that are not wanted; None if it scored other pairs.
+        """(n,) the scores by a rule, NaN for pairs that are not wanted; None if they are not usable, or of other pairs.
 
         Args:
             rule: its name.
             is_needed: (n,) which pairs.
         """
+        if rule not in self.usable:
+            return None
         earlier_rules = set(self._rules[: self._rules.index(rule)])
         had_passed, scores = [], []
         with pq.ParquetFile(self.folder / SCORES_FILE) as table:
@@ -68,12 +75,12 @@ class PreviousScores:
         return np.concatenate(scores)
 
 
-def find_previous_scores(plan: Plan, rules: Sequence[str]) -> PreviousScores | None:
+def find_previous_scores(plan: Plan, config: CleanConfig) -> PreviousScores | None:
     """Return the scores in the place of a plan; None if no artifact is there that differs by limits alone.
 
     Args:
         plan: of the cleaning.
-        rules: the names of its rules, in order.
+        config: the [clean] part of a recipe.
     """
     try:
         manifest = open_artifact(plan.folder, CLEAN_STAGE)
@@ -84,7 +91,13 @@ def find_previous_scores(plan: Plan, rules: Sequence[str]) -> PreviousScores | N
     new_inputs = {label: each.fingerprint for label, each in plan.inputs.items()}
     old_settings, new_settings = rename_paths(manifest.config, names), to_jsonable(plan.config)
     is_same = old_inputs == new_inputs and remove_late_limits(old_settings) == remove_late_limits(new_settings)
-    return PreviousScores(plan.folder, rules) if is_same else None
+    if not is_same:
+        return None
+    usable = {scorer.name for scorer in config.external}
+    model_rules = [rule for rule in config.rules if rule in MODEL_RULES]
+    if all(_limits_of(old_settings, rule) == _limits_of(new_settings, rule) for rule in model_rules[:-1]):
+        usable |= {*model_rules}
+    return PreviousScores(plan.folder, list(config.rules), usable)
 
 
 def check_commands(
@@ -106,6 +119,13 @@ def check_commands(
                 f"clean.external: {scorer.name} cannot be started: there is no command {scorer.command[0]!r}; install "
                 "it, or give its path"
             )
+
+
+def _limits_of(settings: JSON, rule: str) -> dict[str, JSON]:
+    """The limits of a rule in the settings of a cleaning."""
+    rules = settings.get("clean") if isinstance(settings, dict) else None
+    values = rules.get(rule) if isinstance(rules, dict) else None
+    return {key: values.get(key) for key in LATE_LIMIT_KEYS} if isinstance(values, dict) else {}
 
 
 def _without_limits(rule: JSON) -> JSON:

@@ -204,7 +204,7 @@ def _clean_splits(
     cluster: str | None,
 ) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
-    previous_scores = None if out is None else find_previous_scores(plan, list(config.rules))
+    previous_scores = None if out is None else find_previous_scores(plan, config)
     corpora = list(flatten_portions(splits.train))
     _check_late_rules(config, corpora, work_folder, previous_scores, reporter, online=online)
     size = check_and_count_splits(splits, online=online)["train"]
