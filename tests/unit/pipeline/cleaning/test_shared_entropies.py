@@ -150,7 +150,7 @@ def test_another_limit_cuts_the_scores_of_the_artifact_that_is_made_again(
     pairs = CountedPairs(monkeypatch)
 
     def clean_again(least: float, percentile: float) -> int:
-        config = config_of(tmp_path, tmp_path / "copies", least)
+        config = config_of(tmp_path, tmp_path, least)
         assert config.cross_entropy is not None
         last = config.cross_entropy.model_copy(update={"percentile": percentile})
         config = config.model_copy(update={"cross_entropy": last})
