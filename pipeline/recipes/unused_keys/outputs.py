@@ -2,11 +2,12 @@
 
 from typing import get_args
 
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
+from tfm.pipeline.config import NUM_INITIAL_REFERENCES, DecodingConfig, EvaluationConfig, EvaluationMetric
 from tfm.pipeline.recipes.unused_keys.rule import (
     IS_LABEL_TASK,
     IS_TRANSLATION_TASK,
     UnusedKeysRule,
+    is_at_most,
     is_none_of,
     is_one_of,
     unused_without_metrics,
@@ -62,6 +63,11 @@ DECODING_RULES = (
         },
         ("decoding.seed",),
         "nothing is drawn at random",
+    ),
+    UnusedKeysRule(
+        {"decoding.strategy": is_one_of("mbr"), "decoding.mbr_size": is_at_most(NUM_INITIAL_REFERENCES)},
+        ("decoding.mbr_pruning",),
+        f"translations are left out after {NUM_INITIAL_REFERENCES} references, of more",
     ),
     UnusedKeysRule(
         {"decoding.strategy": is_one_of("search", "sample")},
