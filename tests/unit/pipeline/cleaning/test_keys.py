@@ -346,6 +346,7 @@ REFUSED = {
     "no script": (BASE, "clean.script.min=0.5", "give the script of `source` or `target`"),
     "language": (BASE, 'clean.language.source="english"', "is no code of ISO 639-1"),
     "long language": (BASE, 'clean.language.target="deu"', '"deu" has a code of two letters in ISO 639-1: write "de"'),
+    "one language": (BASE, 'clean.language={source = "en", languages = ["en"]}', "is 'en' where no other is named"),
     "no score between": (
         BASE,
         'clean.external=[{name = "x", command = "x", min = 5, max = 2}]',
