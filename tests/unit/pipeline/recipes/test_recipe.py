@@ -453,4 +453,4 @@ def test_of_several_settings_the_one_that_an_error_names_is_its_place(tmp_path: 
     """Without the first there is no such error either."""
     settings = "training.guided_alignment.links=x", "training.guided_alignment.layer=9"
     said = problem(tmp_path, SMALL, *settings)
-    assert said.startswith("--set training.guided_alignment.layer=9: training.guided_alignment.layer = 9: the decoder has")
+    assert said.startswith("--set training.guided_alignment.layer=9: training.guided_alignment.layer = 9: the decoder")
