@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tfm.data.corpora.paths.corpus_files import corpus_files, corpus_paths_or_urls
+from tfm.data.corpora.paths.remote_files import is_url
 from tfm.data.errors import DataError, missing_file_error
 from tfm.pipeline.artifacts.manifest import open_artifact
 from tfm.pipeline.model_io.model_folder import read_task, resolve_model_folder
@@ -11,7 +12,7 @@ from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 
 def check_synthesis_inputs(config: SynthesisConfig, run_folder: Path) -> None:
-    """Check that all is there that the last stage reads, but for what the run itself makes before it.
+    """Check that all is there that the last stage reads, but for what the run itself makes or downloads before it.
 
     Args:
         config: the [synthesis] part of a recipe.
@@ -25,7 +26,7 @@ def check_synthesis_inputs(config: SynthesisConfig, run_folder: Path) -> None:
         return run_folder.absolute() in Path(name).absolute().parents
 
     files = [Path(file) for file in config.tests if not is_made_by_run(file)]
-    if not any(map(is_made_by_run, corpus_paths_or_urls(config.text))):
+    if not any(is_url(name) or is_made_by_run(name) for name in corpus_paths_or_urls(config.text)):
         files += corpus_files(config.text)
     for file in files:
         if not file.exists():
