@@ -267,7 +267,7 @@ def test_languages_and_those_that_are_told_apart(tmp_path: Path) -> None:
     pairs = [right, right[::-1], (right[0], right[0])]
     assert kept(tmp_path, pairs, {"language": {"source": "en", "target": "de"}}) == [right]
     assert kept(tmp_path, pairs, {"language": {"source": "en"}}) == [right, pairs[2]]
-    told = kept(tmp_path, [pairs[1]], {"language": {"target": "fr", "languages": ["fr", "zh"], "min": 0.99}})
+    told = kept(tmp_path, [pairs[1]], {"language": {"target": "fr", "languages": ["fr", "zh"], "min": 0.9}})
     assert told == [pairs[1]]  # nothing likelier to take it for
     with pytest.raises(RecipeError, match='py3langid does not know the language "zz"'):
         kept(tmp_path, pairs, {"language": {"source": "zz"}})
