@@ -20,7 +20,7 @@ from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpora.tables.structures import audio_remark
 from tfm.data.corpora.text_remarks import VERSE_RANGE, table_remark, verse_range_remark
-from tfm.data.corpus_config import CorpusConfig, StageTextConfig
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
@@ -170,8 +170,7 @@ def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
     problems = [markup_problem]
     if corpus.source is not None:
         problems += PROBLEMS_OF_PAIRS
-    is_foreign = not isinstance(corpus, StageTextConfig) and corpus.synthetic is None
-    for file in corpus_files(corpus, online=online) if is_foreign else ():
+    for file in () if corpus.is_stage_text else corpus_files(corpus, online=online):
         if (remark := table_remark(check_lines(open_lines(file), file, problems))) is not None:
             add_remark(file, remark)
     if corpus.source is None:
