@@ -6,6 +6,7 @@ nothing here imports torch, and everything that is measured runs in processes.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 TFM = (sys.executable, "-m", "tfm.cli.app")
 MIB = 2**20
+MISSING_PACKAGE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'\s*\Z", re.MULTILINE)
+"""The end of a traceback of a program that imports a package that is not there."""
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -83,14 +86,18 @@ def run(
 
     Its environment is ours with some other variables.
 
-    Raises ProcessError, with the last lines of its output, if it ends with an error.
+    Raises ProcessError if it cannot be started, or ends with an error: with the last lines of its output, or with the
+    package that its Python lacks.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **variables}
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(text.encode())
         stdin.seek(0)
         start = time.perf_counter()
-        child = subprocess.Popen(command, stdin=stdin, stdout=out, stderr=err, cwd=folder, env=environment)
+        try:
+            child = subprocess.Popen(command, stdin=stdin, stdout=out, stderr=err, cwd=folder, env=environment)
+        except OSError as error:
+            raise ProcessError(f"{command[0]}: cannot be started: {error.strerror}") from None
         on_start(child.pid)
         try:
             _, status, usage = os.wait4(child.pid, 0)  # the peak of this child, not of all so far
@@ -104,6 +111,8 @@ def run(
         err.seek(0)
         result = FinishedProcess(out.read().decode(), err.read().decode(), seconds, usage.ru_maxrss * _PEAK_UNIT)
     if child.returncode:
+        if missing := MISSING_PACKAGE.search(result.err):
+            raise ProcessError(f"{command[0]} has no package {missing[1]}: install it there")
         last = "\n  ".join((result.out + result.err).splitlines()[-12:])
         command_text = " ".join(f"{word!s:.80}" for word in command)
         raise ProcessError(f"exit code {child.returncode} of {command_text}\n  {last}")

@@ -63,9 +63,10 @@ def open_alignment_file(
     if file is None:
         yield None
         return
-    from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors
+    from tfm.pipeline.artifacts.files import convert_os_errors
+    from tfm.pipeline.artifacts.place import check_output_files
 
-    check_file_is_writable(file, inputs)
+    check_output_files({"--alignments": file}, inputs)
     with convert_os_errors(file), file.open("w", encoding="utf-8", newline="\n") as stream:
         writer = AlignmentWriter(load(), stream)
         yield writer.add

@@ -173,6 +173,11 @@ class CorpusConfig(BaseModel):
         )
 
     @property
+    def is_stage_text(self) -> bool:
+        """Whether a stage wrote its files: each line is a text, also where it looks like markup or a table."""
+        return self.synthetic is not None
+
+    @property
     def languages(self) -> tuple[str, str] | None:
         """The languages of source and target, if they are said."""
         language_pair = self.source_language, self.target_language
@@ -303,4 +308,8 @@ class CorpusConfig(BaseModel):
 
 
 class StageTextConfig(CorpusConfig):
-    """Text files that a stage wrote: each of their lines is a text, also where it looks like markup or a table."""
+    """Text files that a stage wrote."""
+
+    @property
+    def is_stage_text(self) -> bool:
+        return True

@@ -130,5 +130,10 @@ class DataError(TfmError):
         super().__init__(f"{location}: {problem}" if location else problem)
 
 
+def missing_file_error(file: Path | str) -> DataError:
+    """Return the error of a file that is not there; `-`, which names standard input elsewhere, is no file."""
+    return DataError(f"no such file{'; standard input is not read here' if str(file) == '-' else ''}", file=file)
+
+
 class ExportableFileError(DataError):
     """Error of a file of a program that a text or table is to be exported from, such as a workbook."""

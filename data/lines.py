@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
 from tfm.data.compression.files import decompress
-from tfm.data.errors import DataError, ExportableFileError
+from tfm.data.errors import DataError, ExportableFileError, missing_file_error
 
 BLOCK_BYTES = 1 << 20
 # A line is held in memory; a longer one is not text with one sentence per line.
@@ -231,7 +231,7 @@ def open_maybe_compressed(path: Path, *, keep_compressed: bool = False) -> Itera
             with decompress(plain, path) as stream:
                 yield stream
     except FileNotFoundError:
-        raise DataError("no such file", file=path) from None
+        raise missing_file_error(path) from None
     except IsADirectoryError:
         raise DataError("is a folder, not a file", file=path) from None
     except OSError as error:

@@ -14,6 +14,8 @@ LengthNorm = Literal["none", "average", "wu"]
 CandidateStrategy = Literal["search", "sample"]
 Strategy = Literal["search", "sample", "mbr"]
 MbrUtility = Literal["chrf", "bleu", "exact_match"]
+NUM_INITIAL_REFERENCES = 8
+"""The references that the first pruning of minimum Bayes risk looks at; each later one looks at twice as many."""
 MBR_KEYS = ("mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning")
 EvaluationMetric = Literal[
     "bleu", "bleu_paper", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d",

@@ -57,9 +57,9 @@ def check_metric_names_unique(metrics: Sequence[ExternalMetric], reserved: Seque
 
 
 def missing_command_warnings(metrics: Sequence[ExternalMetric]) -> list[str]:
-    """A warning for each command of which there is no program."""
+    """A warning for each command of which there is no program; scores that it gave before stay as they are."""
     return [
-        f"evaluation.external {metric.name}: there is no command {metric.command[0]!r}, so there will be no such score"
+        f"evaluation.external {metric.name}: there is no command {metric.command[0]!r}, so it gives no score"
         for metric in metrics
         if shutil.which(metric.command[0]) is None
     ]

@@ -1,6 +1,7 @@
 """Text files that a person names: one of another form is refused or warned of before its tags are read as words."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tfm.data.corpora.markup.problems import (
@@ -46,6 +47,23 @@ def warn_of_form(lines: Sequence[str], file: Path | str, reporter: Reporter) -> 
 def form_remark(lines: Sequence[str]) -> str | None:
     """The form that lines, the first of a file, seem to have, and what makes texts of them; None if they seem texts."""
     return next(filter(None, (find(lines) for find in (markup_problem, *PROBLEMS_OF_PAIRS, table_remark))), None)
+
+
+@contextmanager
+def show_remarks(show: Callable[[str], None], shown: Collection[str] = ()) -> Iterator[None]:
+    """Show what readers remark while the body runs, at its end; also before its error, of which it may be the cause.
+
+    Args:
+        show: (remark), shows one.
+        shown: those that were shown before.
+    """
+    with collect_remarks() as remarks:
+        try:
+            yield
+        finally:
+            for remark in remarks:
+                if remark not in shown:
+                    show(remark)
 
 
 def warn_of_remarks(rows: Callable[[], Iterable[object]], reporter: Reporter) -> frozenset[str]:

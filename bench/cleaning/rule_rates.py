@@ -64,7 +64,7 @@ def make_rule_application(rule: CleaningRule) -> Callable[[TextPairBatch], objec
         from tfm.pipeline.cleaning.late_scores import PAIR_SCORERS
         from tfm.pipeline.cleaning.rules.pairs.translation_models import TranslationModels
 
-        models, score = TranslationModels(rule.config, "cpu", rule.name), PAIR_SCORERS[rule.name]
+        models, score = TranslationModels(rule.config, "cpu"), PAIR_SCORERS[rule.name]
 
         def score_pairs(batch: TextPairBatch) -> object:
             pairs = list(zip(*(side.texts for side in batch.sides), strict=True))

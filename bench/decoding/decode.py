@@ -2,6 +2,7 @@
 
 import json as json_module
 import os
+import shutil
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -88,6 +89,10 @@ def decode(
         raise typer.BadParameter(f"{kind}: huggingface has float32, bfloat16 and float16", param_hint="--type")
     if "bergamot" in rivals and (vocabulary is None or not vocabulary.is_file()):
         raise typer.BadParameter("give bergamot the SentencePiece model of the vocabulary", param_hint="--vocabulary")
+    if "bergamot" in rivals and shutil.which("node") is None:
+        raise typer.BadParameter(
+            "bergamot needs the program node, which no folder of PATH has: install Node.js", param_hint="--against"
+        )
     model = resolve_model_folder(model).resolve()
     lines, references = read_lines(source, reference, limit)
     options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}

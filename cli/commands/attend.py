@@ -99,15 +99,16 @@ def attend(
         }
         reject_flags(sentence_flags, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors, write_bytes_atomically
+    from tfm.pipeline.artifacts.files import convert_os_errors, name_problem, write_bytes_atomically
+    from tfm.pipeline.artifacts.place import check_output_files
     from tfm.pipeline.attention_page.picture import choose_view
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if out is None and sentence is not None and png is None and alignments is None and not as_json:
         out = PAGE_FILE
-    for file in filter(None, (out, png, alignments)):
-        check_file_is_writable(file, head_report or ())
+    image = None if sentence is None or name_problem(sentence) else Path(sentence)
+    check_output_files({"--out": out, "--png": png, "--alignments": alignments}, [*(head_report or ()), image])
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)

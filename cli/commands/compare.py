@@ -88,7 +88,7 @@ def compare(
     if sum((markdown, latex, as_json)) > 1:
         reject_flags({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_file_is_writable
+    from tfm.pipeline.artifacts.place import check_output_files
     from tfm.pipeline.comparison.curves_plot import draw_curves
     from tfm.pipeline.comparison.metric_tests import run_significance_tests
     from tfm.pipeline.comparison.outputs import are_outputs
@@ -99,8 +99,7 @@ def compare(
 
     flags = OutputFlags(html, markdown, latex, as_json)
     inputs = (*runs, *(Path(str(each).partition("=")[2]) for each in runs), source, *(reference or ()))
-    for file in filter(None, (plot, html)):
-        check_file_is_writable(file, inputs)
+    check_output_files({"--plot": plot, "--html": html}, inputs)
     if reference or source is not None or are_outputs(runs):
         reject_flags(
             {"--test": test, "--each": each, "--plot": plot},

@@ -144,13 +144,13 @@ def embed(options: EmbedOptions) -> None:
     _check_options(options)
     from tfm.cli.console import make_reporter
     from tfm.cli.word_tables import iterate_word_tables, picture_glyphs_warning, vectors_of_model, vectors_of_text
-    from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors, write_bytes_atomically
+    from tfm.pipeline.artifacts.files import convert_os_errors, write_bytes_atomically
+    from tfm.pipeline.artifacts.place import check_output_files
     from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES
 
     if options.picture is not None and options.picture.suffix not in PICTURE_SUFFIXES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint="--picture")
-    for file in filter(None, (options.out, options.picture)):
-        check_file_is_writable(file, (options.model, options.words))
+    check_output_files({"--out": options.out, "--picture": options.picture}, (options.model, options.words))
     reporter = make_reporter(tables_on_stdout=True)
     word_vectors = (
         vectors_of_text(options.model, options.window, one_hot=options.one_hot)

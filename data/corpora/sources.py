@@ -21,7 +21,7 @@ from tfm.data.corpora.table_cells import column_names, read_tables, top_level_co
 from tfm.data.corpora.tables.structures import audio_remark
 from tfm.data.corpora.text_remarks import VERSE_RANGE, table_remark, verse_range_remark
 from tfm.data.corpora.unseen_characters import remark_unseen_characters
-from tfm.data.corpus_config import CorpusConfig, StageTextConfig
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
@@ -89,7 +89,7 @@ def read_rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
     # A built-in corpus makes exactly as many pairs as requested.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
     selected_rows: Iterator[Row] = islice(rows, corpus.skip, size)
-    if _is_foreign(corpus):
+    if not corpus.is_stage_text and corpus.format != "generated":
         noun = "line" if corpus.format == "text" else "text" if corpus.source is None else "pair"
         selected_rows = remark_unseen_characters(selected_rows, describe_corpus(corpus), noun, corpus.skip)
     return group_references(selected_rows) if corpus.merge_references else selected_rows
@@ -170,16 +170,11 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
     return DataError(f"{problem}line i of one must be the translation of line i of the other{remedy}", file=source)
 
 
-def _is_foreign(corpus: CorpusConfig) -> bool:
-    """Whether a corpus is from elsewhere, not made by a stage or by us."""
-    return not isinstance(corpus, StageTextConfig) and corpus.synthetic is None and corpus.format != "generated"
-
-
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
     problems = [markup_problem]
     if corpus.source is not None:
         problems += PROBLEMS_OF_PAIRS
-    for file in corpus_files(corpus, online=online) if _is_foreign(corpus) else ():
+    for file in () if corpus.is_stage_text else corpus_files(corpus, online=online):
         if (remark := table_remark(check_lines(open_lines(file), file, problems))) is not None:
             add_remark(file, remark)
     if corpus.source is None:

@@ -56,9 +56,9 @@ def table_keys_problem(corpus: Any) -> str | None:
         )
     if len(corpus.delimiter or "") > 1 and corpus.quoting not in (None, "raw"):
         return f"`delimiter` {corpus.delimiter!r} has several characters, so that cells are raw: remove `quoting`"
-    for each in corpus.filters or ():
-        if not re.fullmatch(r"[^=!]+!?=.*", each, re.DOTALL):
-            return f'`filters`: "{each}" is not a filter: write NAME=VALUE or NAME!=VALUE'
+    for condition in corpus.filters or ():
+        if not re.fullmatch(r"[^=!]+!?=.*", condition, re.DOTALL):
+            return f'`filters`: "{condition}" is not a filter: write NAME=VALUE or NAME!=VALUE'
     if isinstance(corpus.source, tuple) and corpus.format not in TABLE_FORMATS:
         format_names = ", ".join(TABLE_FORMATS)
         return (

@@ -38,7 +38,12 @@ from tfm.pipeline.artifacts.manifest import (
     serialize_document,
 )
 from tfm.pipeline.artifacts.no_symlinks import open_folder_below
-from tfm.pipeline.artifacts.place import check_holds_no_input, check_is_own_folder, refuse_foreign_folder
+from tfm.pipeline.artifacts.place import (
+    check_holds_no_input,
+    check_is_in_no_artifact,
+    check_is_own_folder,
+    refuse_foreign_folder,
+)
 from tfm.pipeline.artifacts.renamed_files import find_renamed_paths, rename_inputs, rename_paths
 from tfm.pipeline.artifacts.swap import (
     hidden_version_name,
@@ -227,6 +232,7 @@ def check_output_is_writable(plan: Plan) -> None:
 def _lock_and_make_draft_folder(plan: Plan) -> Iterator[tuple[Path, Path]]:
     """The locked place of an artifact, and an empty folder beside it for the draft."""
     check_is_own_folder(plan.folder, plan.stage)
+    check_is_in_no_artifact(plan.folder)
     check_holds_no_input(plan.folder, (each.path for each in plan.inputs.values()))
     with lock_folder(plan.folder):
         target = resolve_folder(plan.folder)

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,25 +102,6 @@ def atomic_swap(path: Path, other_path: Path) -> bool:
     if return_code and code not in SWAP_UNSUPPORTED_ERRNOS:
         raise OSError(code, os.strerror(code), os.fspath(path), None, os.fspath(other_path))
     return not return_code
-
-
-def check_file_is_writable(file: Path, inputs: Iterable[Path | None] = ()) -> None:
-    """Check that a file can be written, before any work.
-
-    Args:
-        file: the file.
-        inputs: files that the same command reads.
-
-    Raises:
-        WriteError: the file is a folder or a link, has no folder, or is one of the inputs, which would be lost.
-    """
-    with convert_os_errors(file):
-        os.scandir(file.parent).close()
-        if file.is_dir():  # as is the path of an empty text, "."
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
-    check_no_symlinks(file.parent, file)
-    if any(os.path.exists(each) and os.path.exists(file) and file.samefile(each) for each in filter(None, inputs)):
-        raise WriteError(f"{file}: is read by this command too, which would overwrite it: give another file")
 
 
 def write_text_atomically(file: Path, text: str, *, root: Path | None = None) -> None:

@@ -21,14 +21,14 @@ def find_renamed_paths(old: Mapping[str, Input], new: Mapping[str, Input]) -> di
         new: inputs by label, as they are now.
     """
     by_fingerprint: dict[str, list[tuple[str, str]]] = {}
-    for label, each in new.items():
-        if each.path is not None:
-            by_fingerprint.setdefault(each.fingerprint, []).append((label, each.path))
+    for label, entry in new.items():
+        if entry.path is not None:
+            by_fingerprint.setdefault(entry.fingerprint, []).append((label, entry.path))
     names: dict[str, set[str]] = {}
-    for label, each in old.items():
-        for new_label, new_path in by_fingerprint.get(each.fingerprint, ()):
-            if each.path is not None and label.replace(each.path, new_path) == new_label:
-                for old_name, new_name in _paths_and_folders(each.path, new_path):
+    for label, entry in old.items():
+        for new_label, new_path in by_fingerprint.get(entry.fingerprint, ()):
+            if entry.path is not None and label.replace(entry.path, new_path) == new_label:
+                for old_name, new_name in _paths_and_folders(entry.path, new_path):
                     names.setdefault(old_name, set()).add(new_name)
     return {path: next(iter(new_paths)) for path, new_paths in names.items() if len(new_paths) == 1}
 
@@ -77,5 +77,5 @@ def _rename_label(label: str, path: str | None, names: Mapping[str, str]) -> str
     """The label with the new path of its file, or of the folder that it ends with ("classes of FOLDER")."""
     if path is not None:
         return label.replace(path, names.get(path, path))
-    subject, of, folder = label.rpartition(" of ")
-    return f"{subject}{of}{names.get(folder, folder)}"
+    subject, separator, folder = label.rpartition(" of ")
+    return f"{subject}{separator}{names.get(folder, folder)}"

@@ -14,6 +14,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.cleaning.corpora import iterate_chunks
 from tfm.pipeline.cleaning.decisions import Decisions, apply_rules
 from tfm.pipeline.cleaning.measurement import ChunkMeasurement, ChunkMeasurer, PairChunk, measure_chunks
+from tfm.pipeline.cleaning.previous_scores import PreviousScores
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
@@ -40,6 +41,7 @@ class Cleaner:
         reporter: shows progress.
         everything: whether each rule measures also pairs that another one drops.
         workers: processes that measure; None: one a processor.
+        previous_scores: those by models and commands in the artifact that is made again; None: none that are the same.
         measure: chunks -> each with its measurement, in order; None: by processes of this machine.
     """
 
@@ -52,6 +54,7 @@ class Cleaner:
     reporter: Reporter
     everything: bool = False
     workers: int | None = None
+    previous_scores: PreviousScores | None = None
     measure: Callable[[Iterable[PairChunk]], Iterator[tuple[PairChunk, ChunkMeasurement]]] | None = None
 
     def measure_pairs(self, num_pairs: int | None) -> MeasurementFolder:
@@ -100,9 +103,17 @@ class Cleaner:
             )
 
         def score(rule: CleaningRule, is_needed: Bools) -> Floats:
-            return late_scorer().score(rule, is_needed)
+            scores = self._read_previous_scores(rule, is_needed)
+            return late_scorer().score(rule, is_needed) if scores is None else scores
 
         return apply_rules(self.rules, work, score, score_dropped_pairs=self.everything)
+
+    def _read_previous_scores(self, rule: CleaningRule, is_needed: Bools) -> Floats | None:
+        """(n,) the scores of pairs by models or a command, if they gave them to the same pairs before; else None."""
+        scores = None if self.previous_scores is None else self.previous_scores.read(rule.name, is_needed)
+        if self.previous_scores is not None and scores is not None:
+            self.reporter.line(f"{rule.name}: its scores in {self.previous_scores.folder} are used again")
+        return scores
 
     def read_changed_pairs(self, work: MeasurementFolder, skip: int = 0) -> Iterator[PairChunk]:
         """The pairs again, as rules changed them, without the first ones.

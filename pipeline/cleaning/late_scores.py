@@ -16,7 +16,7 @@ from tfm.pipeline.cleaning.rules.pairs.mutual_information import score_by_mutual
 from tfm.pipeline.cleaning.rules.pairs.translation_models import TranslationModels
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
-from tfm.pipeline.cleaning.work_folder import MeasurementFolder
+from tfm.pipeline.cleaning.work_folder import MeasurementFolder, late_work_folder
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
@@ -68,7 +68,7 @@ class LateScorer:
         rows = hashlib.sha256(np.packbits(is_needed).tobytes()).hexdigest()
         is_external = isinstance(rule.config, ExternalScorer)
         widths = dict.fromkeys(("scores",) if is_external else ("scores", *ENTROPY_COLUMNS), 1)
-        work = MeasurementFolder(self.folder / f"{rule.name}.late", [self.plan, rule.name, rows], widths)
+        work = MeasurementFolder(late_work_folder(self.folder, rule.name), [self.plan, rule.name, rows], widths)
         try:
             with self.reporter.bar(rule.name, len(is_needed), "pairs", done=work.rows) as bar:
 
@@ -78,7 +78,9 @@ class LateScorer:
                     bar.advance(len(columns["scores"]))
 
                 blocks = _iterate_blocks(is_needed, self.read, work.rows)
-                if is_external:
+                if is_external and not is_needed[work.rows :].any():  # no command is started for nothing
+                    save({"scores": np.full(len(is_needed) - work.rows, np.nan)})
+                elif is_external:
                     self._models = None
                     discard = partial(remove_path_below, self.folder, work.folder)
                     _score_externally(rule.config, blocks, lambda scores: save({"scores": scores}), discard)
@@ -127,7 +129,7 @@ class LateScorer:
         folders = _model_folders(rule)
         if self._models is None or self._models[0] != folders:
             self._models = None  # before the others are loaded
-            self._models = folders, TranslationModels(rule.config, self.device, rule.name)
+            self._models = folders, TranslationModels(rule.config, self.device)
         return self._models[1]
 
 

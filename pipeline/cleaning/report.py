@@ -71,6 +71,20 @@ def lost_corpus_warnings(decisions: Decisions, text: CleanTextSummary, corpora: 
     return warnings
 
 
+def nothing_left_problem(config: CleanConfig, decisions: Decisions, text: CleanTextSummary) -> str:
+    """Why no pair is left: how many each rule dropped; and what to change.
+
+    Args:
+        config: the [clean] part of a recipe.
+        decisions: the fate of each pair.
+        text: the pairs that each rule dropped.
+    """
+    counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
+    strictest = max(decisions.results, key=lambda each: each.dropped).name
+    remedy = spaceless_warning(config, text) or f"change {strictest} in [clean], or give other texts"
+    return f"no training pair is left; dropped: {counts}; {remedy}"
+
+
 def spaceless_warning(config: CleanConfig, text: CleanTextSummary) -> str | None:
     """Why `length` or `ratio` should not count words: most of what it dropped is in a script without spaces.
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
-from tfm.pipeline.cleaning.character_sets import white_space
+from tfm.pipeline.cleaning.rules.character_sets import white_space
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

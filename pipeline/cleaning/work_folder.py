@@ -35,6 +35,11 @@ KEYS_PER_BLOCK = 1 << 16
 BLOCK_BYTES = 1 << 20
 
 
+def late_work_folder(folder: Path, rule: str) -> Path:
+    """The folder of the scores by a model or a command in that of the work; rule: the name of its rule."""
+    return folder / f"{rule}.late"
+
+
 class MeasurementFolder:
     """The columns of a cleaning, by name, which grow together.
 

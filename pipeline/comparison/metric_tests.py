@@ -226,7 +226,11 @@ def _no_interval_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> l
             IDENTICAL_DRAWS_REASON,
         ):
             noted_reasons.append((name, estimate.versus.no_interval_reason, "no interval of the difference"))
-    return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in noted_reasons if reason is not None]
+    return [
+        MetricNote(name, metric, f"{subject}: {reason}")
+        for name, reason, subject in noted_reasons
+        if reason is not None
+    ]
 
 
 def _contradiction_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[MetricNote]:

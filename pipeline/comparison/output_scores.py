@@ -168,7 +168,7 @@ def read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
 
 def _read_scores(manifest: Manifest) -> Any:
     path = manifest.path / "scores.json"
-    with raise_scores_file_errors(path, again="score again"):
+    with raise_scores_file_errors(path, remedy="score again"):
         evaluations = evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=path))
     return manifest, (*read_test_scores(manifest), evaluations, read_texts_of_scores(manifest))
 

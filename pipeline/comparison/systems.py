@@ -198,7 +198,7 @@ def _read_segments(manifest: Manifest, name: str) -> Segments:
 def read_test_scores(manifest: Manifest) -> tuple[dict[str, str | None], dict[str, list[SegmentValues]]]:
     """Read scores/: the fingerprint of each test set's texts, the main one first, and the noted figures of segments."""
     path = manifest.path / "scores.json"
-    with raise_scores_file_errors(path, again="score again"):
+    with raise_scores_file_errors(path, remedy="score again"):
         content = read_json(manifest.folder / "scores.json", displayed_path=path)
         entries = {str(content["split"]): content, **content["others"]}
         texts = {name: entry.get("texts") for name, entry in entries.items()}  # formerly they were not there

@@ -23,15 +23,22 @@ def reads_images(model: Path) -> bool:
 
 def predicts_masked_tokens(model: Path) -> bool:
     """Whether the model in a folder, or of a run, predicts hidden pieces, so far as can be seen without opening it."""
+    from tfm.pipeline.tasks.abilities import TASK_SPECS  # here, for the same reason
+
+    task = read_task(model)
+    return task is not None and task in TASK_SPECS and TASK_SPECS[task].hides_pieces
+
+
+def read_task(model: Path) -> str | None:
+    """The task of the model in a folder, or of a run, so far as can be seen without opening it; None if that is not."""
     from tfm.data.errors import DataError  # here, for the same reason
     from tfm.data.json_documents import read_json
-    from tfm.pipeline.tasks.abilities import TASK_SPECS
 
     try:
         task = read_json(resolve_model_folder(model) / "config.json").get("task")
     except (DataError, OSError):
-        return False  # the one who opens the model says what is wrong
-    return isinstance(task, str) and task in TASK_SPECS and TASK_SPECS[task].hides_pieces
+        return None  # the one who opens the model says what is wrong
+    return task if isinstance(task, str) else None
 
 
 def read_guided_alignment(manifest: "Manifest") -> "GuidedAlignmentConfig | None":

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
@@ -143,38 +143,15 @@ def make_plan(
     sizes = update_sizes(corpus, config)
     flop = flop_of_update(shapes, model, config, sizes, vocabularies[1], image)
     low_precision = devices is not None and config.precision != "fp32" and devices[1].precision != "fp32"
-    memory = memory_by_use(
+    counted_memory = memory_by_use(
         shapes, model, config, sizes, vocabularies[1], low_precision=low_precision, num_devices=number, image=image
     )
-    assumptions = _assumptions_about_data(recipe, corpus)
     if measurement is not None:
-        if _takes_steps_without_gradient(recipe, corpus):
-            memory |= {"gradients": 0.0, "activations": 0.0}
-        memory = measurement.split_peak_memory(memory)
-        batches, _ = batches_and_epochs(config, lambda _: corpus.batches_per_epoch, measurement.updates, number)
-        updates = corpus.updates * corpus.batches_per_update * measurement.updates / batches
-        limit, seconds = (
-            measurement.memory_limit,
-            measurement.training_seconds(updates, num_validations(recipe, corpus)),
-        )
-        translations_note = (
-            ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
-        )
-        basis = f"training from {measurement.updates} measured updates and a validation{translations_note}"
-        assumptions.append(f"{basis}; {measurement.uncounted_costs_note}")
+        resources = _measured_resources(measurement, recipe, corpus, counted_memory, number)
     else:
         assert devices is not None
-        device = devices[1]
-        share = ASSUMED_PEAK_SHARES[device.precision]
-        limit = device.memory * (1 - SPARE_MEMORY_SHARE)
-        seconds = {"train": corpus.updates * flop / (number * device.peak * share)}
-        assumptions.append(
-            f"{share:.0%} of {device.name}'s peak of {device.peak / 1e12:g} TFLOP/s ({device.precision}; "
-            f"{device.source}); memory of activations by a count of what layers keep; the other stages are not planned"
-        )
-        if config.precision not in ("auto", device.precision):
-            time_note = f"the time is that of {device.precision}, the only peak known of {device.name}"
-            assumptions.append(f"training.precision = {config.precision} takes another time: {time_note}")
+        resources = _assumed_resources(devices[1], config, counted_memory, corpus.updates * flop / number)
+    memory, limit, seconds, basis = resources
     hours = sum(seconds.values()) / 3600
     watts = None if devices is None else devices[1].watts * number
     return RunPlan(
@@ -188,12 +165,74 @@ def make_plan(
         flop,
         seconds,
         _disk_bytes(recipe, corpus, shapes),
-        tuple(assumptions),
+        (*_assumptions_about_data(recipe, corpus), *basis),
         _memory_saving_keys(recipe, corpus, memory, limit, number),
         stale_data,
         None if watts is None else watts * hours * 3600 / JOULES_PER_KWH,
         None if price is None else price * hours * number,
     )
+
+
+class Resources(NamedTuple):
+    """Memory and time of a run on one kind of machine.
+
+    Args:
+        memory: bytes on one device by holder.
+        limit: bytes that one device has.
+        seconds: by stage.
+        basis: how these were found, in words.
+    """
+
+    memory: Mapping[str, float]
+    limit: float
+    seconds: Mapping[str, float]
+    basis: list[str]
+
+
+def _measured_resources(
+    measurement: ShortTrainingMeasurement, recipe: Recipe, corpus: CorpusSize, memory: dict[str, float], number: int
+) -> Resources:
+    """The resources of a run on this machine, by a short training.
+
+    Args:
+        measurement: of the short training.
+        recipe: the recipe.
+        corpus: its training data.
+        memory: counted bytes on one device by holder.
+        number: of devices.
+    """
+    if _takes_steps_without_gradient(recipe, corpus):
+        memory = memory | {"gradients": 0.0, "activations": 0.0}
+    batches, _ = batches_and_epochs(recipe.training, lambda _: corpus.batches_per_epoch, measurement.updates, number)
+    updates = corpus.updates * corpus.batches_per_update * measurement.updates / batches
+    seconds = measurement.training_seconds(updates, num_validations(recipe, corpus))
+    translations_note = ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
+    basis = f"training from {measurement.updates} measured updates and a validation{translations_note}"
+    memory = measurement.split_peak_memory(memory)
+    return Resources(memory, measurement.memory_limit, seconds, [f"{basis}; {measurement.uncounted_costs_note}"])
+
+
+def _assumed_resources(
+    device: DeviceSpec, config: TrainingConfig, memory: dict[str, float], flop_per_device: float
+) -> Resources:
+    """The resources of a run on devices that are not here.
+
+    Args:
+        device: their kind.
+        config: the [training] part of a recipe.
+        memory: counted bytes on one device by holder.
+        flop_per_device: floating-point operations of the whole training on each of them.
+    """
+    share = ASSUMED_PEAK_SHARES[device.precision]
+    basis = [
+        f"{share:.0%} of {device.name}'s peak of {device.peak / 1e12:g} TFLOP/s ({device.precision}; "
+        f"{device.source}); memory of activations by a count of what layers keep; the other stages are not planned"
+    ]
+    if config.precision not in ("auto", device.precision):
+        time_note = f"the time is that of {device.precision}, the only peak known of {device.name}"
+        basis.append(f"training.precision = {config.precision} takes another time: {time_note}")
+    limit = device.memory * (1 - SPARE_MEMORY_SHARE)
+    return Resources(memory, limit, {"train": flop_per_device / (device.peak * share)}, basis)
 
 
 def _assumptions_about_data(recipe: Recipe, corpus: CorpusSize) -> list[str]:

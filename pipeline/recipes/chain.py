@@ -214,8 +214,13 @@ def run_recipe_stages(
         from tfm.pipeline.training.init_from import check_starting_model  # here, as few recipes start from a model
 
         check_starting_model(recipe.training.init_from, recipe.model, recipe.data.images)
-    for warning in missing_command_warnings(recipe.evaluation.external):
-        reporter.warn(warning)
+    if "synthesize" in only and recipe.synthesis is not None:
+        from tfm.pipeline.synthesis.recipe_check import check_synthesis_inputs  # here, as few recipes have it
+
+        check_synthesis_inputs(recipe.synthesis, get_run_paths(recipe, root).folder)
+    if "evaluate" in only:
+        for warning in missing_command_warnings(recipe.evaluation.external):
+            reporter.warn(warning)
     for number, stage in enumerate(plan := [each for each in stages_of_recipe(recipe) if each in only], start=1):
         reporter.line(f"[{number}/{len(plan)}] {stage}")
 

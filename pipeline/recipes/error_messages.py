@@ -113,6 +113,8 @@ def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple
     if kind in BOUND_DESCRIPTIONS:
         words, limit = BOUND_DESCRIPTIONS[kind]
         return f"{name} = {format_value(error['input'])} must be {words} {context[limit]}"
+    if kind in ("tuple_type", "list_type") and isinstance(error["input"], Mapping) and _config_at_error(model, loc):
+        return f"{name} is a list of tables: write [[{name}]] in a recipe, [{{...}}] on the command line"
     if kind in TYPE_DESCRIPTIONS:
         return f"{name} = {format_value(error['input'])} must be {TYPE_DESCRIPTIONS[kind]}"
     return f"{name} = {format_value(error['input'])}: {error['msg']}"

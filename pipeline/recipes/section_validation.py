@@ -68,7 +68,8 @@ def validate_section(
         return raw if part is None else raw.get(part, {})
 
     def origin_of_error(error: Any) -> str:
-        for setting in settings:  # the one without which there is no such error
+        # the one without which there is no such error; of several one that the error names
+        for setting in sorted(settings, key=lambda each: ".".join(each.key) not in error["msg"]):
             with suppress(RecipeError):
                 if not _has_same_error(
                     section, content_with_settings([each for each in settings if each is not setting]), error

@@ -96,7 +96,7 @@ def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
         columns = pair_columns | {"sources": "images"}
     for name, overlap in report["overlap"].items():
         total = report["splits"][name]["rows"]
-        rows.append([name, *(f"{overlap[what]:,} ({overlap[what] / total:.1%})" for what in columns)])
+        rows.append([name, *(f"{overlap[kind]:,} ({overlap[kind] / total:.1%})" for kind in columns)])
     return "also in the training data", ["split", *columns.values()], rows
 
 

@@ -21,6 +21,6 @@ def find_model_scores(model: Path) -> Mapping[str, Mapping[str, tuple[float, str
     if scored_model is None or scored_model.fingerprint != open_artifact(model, "train").fingerprint:
         return {}
     file = scores.path / "scores.json"
-    with raise_scores_file_errors(file, again="score again"):
+    with raise_scores_file_errors(file, remedy="score again"):
         evaluations = evaluations_from_json(read_json(scores.folder / "scores.json", displayed_path=file))
         return {each.name: {name: (s.score, s.signature) for name, s in each.scores.items()} for each in evaluations}

@@ -57,7 +57,7 @@ def publish_scores(
     """
     if is_fresh(plan, reporter):
         file = plan.folder / "scores.json"
-        with raise_scores_file_errors(file, again="run this again"):
+        with raise_scores_file_errors(file, remedy="run this again"):
             content = read_json(file)
             evaluations = evaluations_from_json(content)
             _show_score_tables(evaluations, reporter)

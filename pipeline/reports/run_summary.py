@@ -167,7 +167,7 @@ def _test_scores(
 ) -> dict[str, Score]:
     """The scores of one test set; the fingerprints of its texts are part of their signatures."""
     path = scores.path / "scores.json"
-    with raise_scores_file_errors(path, again="score again"):
+    with raise_scores_file_errors(path, remedy="score again"):
         by_name = {
             entry.name: entry
             for entry in evaluations_from_json(read_json(scores.folder / "scores.json", displayed_path=path))
@@ -254,7 +254,9 @@ def _training_seconds_match(lines: Sequence[Mapping[str, object]], model: Manife
     total = get_number(model.figures, "training_seconds")
     if not steps or total is None:
         return True
-    minimum = clock[-1] + sum(each for at, each in zip(validation_steps, durations, strict=True) if at >= steps[-1])
+    minimum = clock[-1] + sum(
+        duration for step, duration in zip(validation_steps, durations, strict=True) if step >= steps[-1]
+    )
     return abs(total - minimum) < 0.01 if steps[-1] == validation_steps[-1] else minimum < total + 0.01
 
 
@@ -268,10 +270,10 @@ def _steps_and_seconds(metrics: Sequence[Mapping[str, object]], model: Manifest)
         steps, seconds, validation_steps = (
             [*steps, end],
             [*seconds, total],
-            [min(at, end - 1) for at in validation_steps],
+            [min(step, end - 1) for step in validation_steps],
         )
     of_updates = [
-        until - sum(each for at, each in zip(validation_steps, durations, strict=True) if at < step)
+        until - sum(duration for at_step, duration in zip(validation_steps, durations, strict=True) if at_step < step)
         for step, until in zip(steps, seconds, strict=True)
     ]
     return [0, *steps], [0.0, *of_updates]

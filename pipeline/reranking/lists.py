@@ -20,6 +20,8 @@ OTHER_FORMS = {
     "fairseq-generate": re.compile(r"[STHDP]-\d+\t"),
 }
 """Lines of other programs that have translations and their scores, but not source and log-probability together."""
+NOT_JSON = re.compile(r"is damaged \((.*)\)")
+"""The problem of a file of ours that is not JSON: of a list that a person gives the part between brackets is true."""
 MAKE_LISTS_ADVICE = "give what `tfm translate MODEL FILE --n-best 20 --beam 20 --jsonl` prints"
 
 
@@ -49,6 +51,7 @@ def read_lists(lines: Iterable[str], name: str) -> Iterator[NBestList]:
                 (f"a line of {form}" for form, pattern in OTHER_FORMS.items() if pattern.match(line)),
                 f"there is no `{error.args[0]}`" if isinstance(error, KeyError) else " ".join(str(error).split()),
             )
+            reason = NOT_JSON.sub(r"\1", reason)
             problem = f"is no list of translations ({reason:.100}): {MAKE_LISTS_ADVICE}"
             raise DataError(problem, file=name, line=number) from None
 

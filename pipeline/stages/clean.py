@@ -1,9 +1,8 @@
 """The clean stage: training pairs that pass the rules of a recipe, and what was dropped, with the reason."""
 
 import json
-import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
-from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits
 from tfm.data.corpora.splits import Splits
 from tfm.data.corpora.unseen_characters import is_removed_by_cleaning
@@ -20,21 +18,29 @@ from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, download_corpora, text_changing_settings
-from tfm.pipeline.artifacts.files import check_file_is_writable, write_text_atomically
+from tfm.pipeline.artifacts.files import write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import remove_path_below
+from tfm.pipeline.artifacts.place import check_output_files
 from tfm.pipeline.cleaning.cleaner import Cleaner
 from tfm.pipeline.cleaning.cluster_measurement import ClusterMeasurer, MeasurerSettings
-from tfm.pipeline.cleaning.config import CleanConfig
+from tfm.pipeline.cleaning.config import CleanConfig, ExternalScorer
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, PairChunk
 from tfm.pipeline.cleaning.output import CleanTextSummary, ScoreTable, write_clean_text
+from tfm.pipeline.cleaning.previous_scores import (
+    PreviousScores,
+    check_commands,
+    find_previous_scores,
+    remove_late_limits,
+)
 from tfm.pipeline.cleaning.recipe_check import MODEL_RULES
 from tfm.pipeline.cleaning.report import (
     CORPUS_COLUMNS,
     TABLE_COLUMNS,
     corpus_rows,
     lost_corpus_warnings,
+    nothing_left_problem,
     report_as_json,
     report_page,
     rule_rows,
@@ -48,6 +54,7 @@ from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.scores import external_metric_inputs
+from tfm.pipeline.text_files import show_remarks
 
 REPORT_PAGE = "report.html"
 
@@ -77,10 +84,11 @@ def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole_corpor
     settings: dict[str, JSON] = {
         name: [text_changing_settings(each) for each in corpora] for name, corpora in corpora_by_split.items()
     }
-    # a model is known by its fingerprint, wherever it is
-    clean_settings = config.model_dump(
-        mode="json", exclude_none=True, exclude={rule: {"forward", "backward"} for rule in MODEL_RULES}
-    )
+    # a model is known by its fingerprint, wherever it is; what a command printed in time does not depend on its limit
+    default_limit = ExternalScorer.model_fields["limit"].default
+    clean_settings = config.model_copy(
+        update={"external": tuple(each.model_copy(update={"limit": default_limit}) for each in config.external)}
+    ).model_dump(mode="json", exclude_none=True, exclude={rule: {"forward", "backward"} for rule in MODEL_RULES})
     values: dict[str, JSON] = {"clean": clean_settings, "rules": RULES_REVISION, "data": settings}
     return Plan(CLEAN_STAGE, out, values, inputs, seed=None)
 
@@ -121,7 +129,7 @@ def clean(
     plan = plan_clean(config, data, out, whole_corpora=whole_corpora)
     if is_fresh(plan, reporter):
         return
-    with publish(plan, command=command) as draft, collect_remarks() as remarks:
+    with publish(plan, command=command) as draft, show_remarks(_show_unremoved(config, reporter)):
         work_folder = plan.folder.absolute().parent / f".{plan.folder.name}.work"
         splits = _find_splits(data, whole_corpora=whole_corpora)
         result = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter, cluster)
@@ -133,7 +141,7 @@ def clean(
         draft.figures["read"], draft.figures["kept"] = list(result.text.read), list(result.text.kept)
         draft.figures["dropped"] = {each.name: each.dropped for each in result.decisions.results}
     remove_path_below(work_folder.parent, work_folder)
-    _show_results(config, result, remarks, reporter)
+    _show_results(config, result, reporter)
     reporter.line(f"clean: {out}; report: {out / REPORT_PAGE}")
 
 
@@ -162,13 +170,12 @@ def show_dry_run(
         plan_clean(config, data, Path("dry-run"), whole_corpora=whole_corpora),
         _find_splits(data, whole_corpora=whole_corpora),
     )
-    if page is not None:
-        check_file_is_writable(page, [Path(each.path) for each in plan.inputs.values() if each.path is not None])
-    with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
+    check_output_files({"--html": page}, [Path(each.path) for each in plan.inputs.values() if each.path is not None])
+    with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, show_remarks(_show_unremoved(config, reporter)):
         result = _clean_splits(
             config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster
         )
-    _show_results(config, result, remarks, reporter)
+    _show_results(config, result, reporter)
     if page is not None:
         text = report_page(result.decisions.results, result.text, result.corpora, is_dry=True)
         write_text_atomically(page, text)
@@ -198,10 +205,14 @@ def _clean_splits(
     cluster: str | None,
 ) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
-    _check_commands(config)
-    size = check_and_count_splits(splits, online=online)["train"]
+    previous_scores = None if out is None else find_previous_scores(plan, config)
     corpora = list(flatten_portions(splits.train))
-    fingerprints = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
+    _check_late_rules(config, corpora, work_folder, previous_scores, reporter, online=online)
+    size = check_and_count_splits(splits, online=online)["train"]
+    fingerprints = {
+        "config": remove_late_limits(plan.config),
+        "inputs": {name: each.fingerprint for name, each in plan.inputs.items()},
+    }
     held_out = _held_out_keys(config, splits, online=online)
     cleaner = Cleaner(
         make_rules(config, held_out),
@@ -212,6 +223,7 @@ def _clean_splits(
         device,
         reporter,
         everything=out is None,
+        previous_scores=previous_scores,
     )
     with ExitStack() as stack:
         if cluster is not None:
@@ -233,21 +245,25 @@ def _clean_splits(
 
             text = write_clean_text(read_with_progress(), table, decisions, len(corpora), None if is_refused else out)
     if is_refused:
-        counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
-        strictest = max(decisions.results, key=lambda each: each.dropped).name
-        remedy = spaceless_warning(config, text) or f"change {strictest} in [clean], or give other texts"
-        raise DataError(f"no training pair is left; dropped: {counts}; {remedy}")
+        raise DataError(nothing_left_problem(config, decisions, text))
     return _CleanResult(decisions, text, [describe_corpus(corpus) for corpus in corpora])
 
 
-def _check_commands(config: CleanConfig) -> None:
-    """Raise DataError for a command of which there is no program, before all pairs are measured."""
-    for scorer in config.external:
-        if shutil.which(scorer.command[0]) is None:
-            raise DataError(
-                f"clean.external: {scorer.name} cannot be started: there is no command {scorer.command[0]!r}; install "
-                "it, or give its path"
-            )
+def _check_late_rules(
+    config: CleanConfig,
+    corpora: Sequence[Corpus],
+    work_folder: Path,
+    previous_scores: PreviousScores | None,
+    reporter: Reporter,
+    *,
+    online: bool,
+) -> None:
+    """Check the commands and models of rules before all pairs are measured; raises DataError for one that cannot be."""
+    check_commands(config.external, work_folder, previous_scores)
+    if any(getattr(config, rule) is not None for rule in MODEL_RULES):
+        from tfm.pipeline.cleaning.rules.pairs.model_check import check_rule_models  # here, as it loads tokenizers
+
+        check_rule_models(config, corpora, reporter, online=online)
 
 
 def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:
@@ -273,10 +289,17 @@ def _change_pairs(pairs: Iterable[tuple[str, str]], changes: Sequence[TextChange
         yield from zip(*sides, strict=True)
 
 
-def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
-    for remark in remarks:
+def _show_unremoved(config: CleanConfig, reporter: Reporter) -> Callable[[str], None]:
+    """Return what shows a remark, but not of characters that the rule `controls` removes."""
+
+    def show(remark: str) -> None:
         if config.controls is None or not is_removed_by_cleaning(remark):
             reporter.line(remark)
+
+    return show
+
+
+def _show_results(config: CleanConfig, result: _CleanResult, reporter: Reporter) -> None:
     reporter.table("rules", TABLE_COLUMNS, rule_rows(result.decisions.results))
     if len(result.corpora) > 1:
         reporter.table("corpora", CORPUS_COLUMNS, corpus_rows(result.text, result.corpora))

@@ -1,6 +1,6 @@
 """The evaluate stage: scores of the test sets of a dataset, with signatures and a report."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -118,53 +118,79 @@ def evaluate_tests(
     check_metrics(config)
     stage_plan = plan_scores(model, dataset, translations, config, out, seed=seed, eval_split=eval_split)
 
-    def score_and_mark_replaced_words(folder: Path | None) -> list[Evaluation]:
-        evaluations = score_all_splits()
-        if translations is None or not _has_replaced_words(translations):
-            return evaluations
-        return [each.add_replaced_words_to_signatures() for each in evaluations]
-
-    def score_all_splits() -> list[Evaluation]:
+    def score_splits(folder: Path | None) -> list[Evaluation]:
         if translations is None:
-            from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
-
-            data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
-            model_to_score = _load_model(model, device, stage_plan.inputs["model"])
-            return [
-                score_likelihood(model_to_score, name, split, data.batch_tokens, reporter, stride=config.stride)
-                for name, split in select_splits_to_score(data, eval_split).items()
-            ]
+            return _score_likelihoods(model, dataset, stage_plan, device, reporter, eval_split, config.stride)
         loaded = _load_model(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
-        tests = read_artifact(
-            translations,
-            lambda _: read_translations(dataset, translations, eval_split),
-            must_match=stage_plan.inputs[translations_input_name(eval_split)],
-        )
         judge = partial(
             evaluate_with_model, config=config, loaded=loaded, wants_perplexity=True, seed=seed, reporter=reporter
         )
-        if not any(segments.directions for segments in tests):
-            return [judge(segments) for segments in tests]
-        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
-        train_directions = data.directions["train"]
-        identifier = train_identifier(data.train, train_directions, *load_tokenizer_pair(data.tokenizer_folder))
-        if eval_split == "valid":
-            tests += [part for segments in tests for part in segments.split_by_direction()]
-        return [
-            _add_common_direction(judge(segments, identifier=identifier), segments, train_directions)
-            for segments in tests
-        ]
+        return _score_translations(dataset, translations, stage_plan, judge, eval_split)
 
     evaluated_model = (
         read_evaluated_model(model, stage_plan.inputs["model"].fingerprint, chosen)
         if eval_split == "tests" and chosen
         else None
     )
-    content = publish_scores(stage_plan, score_and_mark_replaced_words, training, command, reporter, evaluated_model)
+    content = publish_scores(stage_plan, score_splits, training, command, reporter, evaluated_model)
     if eval_split == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
+
+
+def _score_likelihoods(
+    model: Path,
+    dataset: Path,
+    stage_plan: Plan,
+    device: Device,
+    reporter: Reporter,
+    eval_split: EvalSplit,
+    stride: int | None,
+) -> list[Evaluation]:
+    """Score a model that makes no translations by the probability that it gives to each split."""
+    from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
+
+    data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
+    loaded = _load_model(model, device, stage_plan.inputs["model"])
+    return [
+        score_likelihood(loaded, name, split, data.batch_tokens, reporter, stride=stride)
+        for name, split in select_splits_to_score(data, eval_split).items()
+    ]
+
+
+def _score_translations(
+    dataset: Path, translations: Path, stage_plan: Plan, judge: Callable[..., Evaluation], eval_split: EvalSplit
+) -> list[Evaluation]:
+    """Score the translations of each split, and of each direction of a model of several languages.
+
+    Args:
+        dataset: the folder of the dataset.
+        translations: the folder of the translations.
+        stage_plan: names the inputs that must not have changed.
+        judge: scores the segments of a split.
+        eval_split: the split to score.
+    """
+    tests = read_artifact(
+        translations,
+        lambda _: read_translations(dataset, translations, eval_split),
+        must_match=stage_plan.inputs[translations_input_name(eval_split)],
+    )
+    if not any(segments.directions for segments in tests):
+        evaluations = [judge(segments) for segments in tests]
+    else:
+        data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
+        train_directions = data.directions["train"]
+        identifier = train_identifier(data.train, train_directions, *load_tokenizer_pair(data.tokenizer_folder))
+        if eval_split == "valid":
+            tests += [part for segments in tests for part in segments.split_by_direction()]
+        evaluations = [
+            _add_common_direction(judge(segments, identifier=identifier), segments, train_directions)
+            for segments in tests
+        ]
+    if not _has_replaced_words(translations):
+        return evaluations
+    return [each.add_replaced_words_to_signatures() for each in evaluations]
 
 
 def _has_replaced_words(translations: Path) -> bool:

@@ -129,7 +129,7 @@ def _publish_scores(
     """Return the result of `work`, published unless it is there already, and shown."""
     file = plan.folder / SCORES_FILE
     if is_fresh(plan, reporter):
-        with raise_scores_file_errors(file, again="run this again"):
+        with raise_scores_file_errors(file, remedy="run this again"):
             scores = parse_json(read_bounded_file(file, max_bytes=MAX_SCORES_FILE_BYTES))
             _show_scores(scores, reporter)
         return scores

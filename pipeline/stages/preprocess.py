@@ -9,7 +9,6 @@ from typing import Any
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DEFAULT_SHARD_ROWS, DataConfig
 from tfm.data.corpora.preflight import check_and_count_splits
-from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import resolve_splits
 from tfm.data.corpora.splits import has_contiguous_parts, truncation_message, unused_settings_message
 from tfm.data.corpus_keys.table_keys import drop_unset_keys
@@ -32,6 +31,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.dataset_report import SplitCount, make_dataset_report
 from tfm.pipeline.reports.dataset_tables import MAX_CHARACTERS_SHOWN, describe_batches, report_tables
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.text_files import show_remarks
 from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -99,7 +99,7 @@ def preprocess(
     splits = cleaned_splits(resolve_splits(data), clean)
     if note := unused_settings_message(data, splits):
         reporter.warn(note)
-    with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_remarks() as remarks:
+    with publish(stage_plan, command=command) as draft, ExitStack() as files, show_remarks(reporter.line):
         sizes = check_and_count_splits(splits, online=data.online).values()
         if not splits.unused and (note := truncation_message(splits)):  # otherwise the note above says it
             reporter.warn(note)
@@ -125,8 +125,6 @@ def preprocess(
         _write_tokenizers_and_metadata(draft, data, tokenizers, list(splits.tests), counts)
         report = _write_report(draft, data, counts)
         unknown = _unseen_labels(draft.folder, [*splits.corpora_by_split()], tokenizers[1])
-    for remark in remarks:
-        reporter.line(remark)
     _show_results(data, counts, report, reporter)
     for warning in (*unknown, *(each.warning(name) for name, each in empty.items())):
         if warning is not None:

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tfm.data.corpora.preflight import check_and_count_rows
-from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_rows
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, missing_file_error
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import SYNTHESIZE_STAGE, corpus_inputs, text_changing_settings
@@ -35,7 +35,7 @@ from tfm.pipeline.synthesis.pairs import (
     synthesize_pairs,
 )
 from tfm.pipeline.tasks.abilities import TASK_SPECS
-from tfm.pipeline.text_files import warn_of_remarks
+from tfm.pipeline.text_files import show_remarks, warn_of_remarks
 
 if TYPE_CHECKING:
     from tfm.pipeline.cluster.session import ClusterSession
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 SYNTHESIS_REVISION = 4
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
+SELECTION_KEYS = frozenset({"utility", "noise", "min_score", "percentile"})
+"""Keys of [synthesis] that have an effect on what is made of translations, and none on these."""
 CHUNK_LINES = 512
 """Lines of a unit of work, which one process translates with one thread: scores depend on it in their last digits."""
 
@@ -115,7 +117,7 @@ def synthesize(
     for folder in held_out.missing:
         reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")
     early_remarks = _check_text(config.text, reporter)
-    with publish(plan, command=command) as draft, ExitStack() as stack, collect_remarks() as remarks:
+    with publish(plan, command=command) as draft, ExitStack() as stack, show_remarks(reporter.warn, early_remarks):
         synthesizer = _PairSynthesizer(config, held_out, plan, device, reporter)
         synthesizer.connect(cluster, workers, stack)
         limit = config.min_score
@@ -129,9 +131,6 @@ def synthesize(
             problem = f"no pair is left; dropped: {text.describe_dropped()}" if text.lines else "has no lines"
             raise DataError(f"{problem}; {remedy}", file=describe_corpus(config.text))
         draft.figures.update(text.as_json())
-    for remark in remarks:
-        if remark not in early_remarks:
-            reporter.warn(remark)
     reporter.line(f"synthetic: {text}")
     reporter.line(f"synthetic: {out}")
 
@@ -182,9 +181,9 @@ class _PairSynthesizer:
         self._loaded = loaded.for_languages(self._config.to, self._config.source_language)
         session: ClusterSession | LocalSession
         if address is not None:
-            session = stack.enter_context(connect_to_cluster(address, self._plan))
+            session = stack.enter_context(connect_to_cluster(address, _translation_plan(self._plan)))
         else:
-            store = stack.enter_context(open_chunk_store(self._plan))
+            store = stack.enter_context(open_chunk_store(_translation_plan(self._plan)))
             session = LocalSession(_num_workers(loaded, workers), store, keep_freed_memory)
         shortlist = self._plan.inputs.get(SHORTLIST_STAGE)
         self._translator = ClusterTranslator(
@@ -215,6 +214,15 @@ class _PairSynthesizer:
         assert self._loaded is not None  # after `connect`
         model = self._loaded.model
         return [is_source_truncated(ids, model) for ids in self._loaded.source_tokenizer.encode_batch(texts)]
+
+
+def _translation_plan(plan: Plan) -> Plan:
+    """The plan with what determines translations alone: others of them may stay, and with other noise, as they are."""
+    synthesis = plan.config["synthesis"]
+    assert isinstance(synthesis, dict)
+    settings = {name: value for name, value in synthesis.items() if name not in SELECTION_KEYS}
+    inputs = {name: each for name, each in plan.inputs.items() if name.split()[0] == "model" or name == SHORTLIST_STAGE}
+    return replace(plan, config={"synthesis": settings, "revision": SYNTHESIS_REVISION}, inputs=inputs)
 
 
 def _num_workers(loaded: "LoadedModel", requested_workers: int | None) -> int:
@@ -252,4 +260,4 @@ def _file_input(file: Path) -> Input:
     try:
         return Input.from_file(file)
     except FileNotFoundError:
-        raise DataError("no such file", file=file) from None
+        raise missing_file_error(file) from None

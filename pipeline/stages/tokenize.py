@@ -8,9 +8,8 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
-from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_lists_of
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, missing_file_error
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
@@ -27,7 +26,7 @@ from tfm.pipeline.reports.tokenizer_report import (
     tokenizer_statistics,
 )
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.text_files import check_text_file
+from tfm.pipeline.text_files import check_text_file, show_remarks
 from tfm.pipeline.tokenizer_training import make_trainers, reserve_control_tokens, train_tokenizers, trained_sides
 from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
@@ -107,7 +106,7 @@ def tokenize(
         train=tuple(with_lists_of(each, config.label_kind) for each in splits.train),
         valid=tuple(with_lists_of(each, config.label_kind) for each in splits.valid),
     )
-    with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
+    with publish(stage_plan, command=command) as draft, show_remarks(reporter.line):
         check_and_count_splits(splits, online=data.online)
         tokenizers = _read_tokenizers(config, reporter)
         trainers: dict[str, AnyTokenizerTrainer] = {}
@@ -129,8 +128,6 @@ def tokenize(
         measures = measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data, config.shared), reporter)
         check_clean_unchanged(clean, stage_plan.inputs)
         _write_tokenizers(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
-    for remark in remarks:
-        reporter.line(remark)
     reporter.line(f"tokenizer: {out}")
 
 
@@ -242,4 +239,4 @@ def _file_input(file: Path) -> Input:
     try:
         return Input.from_file(file)
     except FileNotFoundError:
-        raise DataError("no such file", file=file) from None
+        raise missing_file_error(file) from None

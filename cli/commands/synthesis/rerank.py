@@ -135,12 +135,12 @@ def _tune_feature_weights(
     import numpy as np
 
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_file_is_writable
+    from tfm.pipeline.artifacts.place import check_output_files
     from tfm.pipeline.errors import DataError, format_count
     from tfm.pipeline.reranking.lists import no_choice_problem
     from tfm.pipeline.reranking.weights import FEATURE_NAMES, choose_best, tune_weights
 
-    check_file_is_writable(out, inputs)
+    check_output_files({"--tune": out}, inputs)
     reporter, features, n_best_lists = make_reporter(), [], list(lists)
     if not n_best_lists:
         raise DataError("there is no list of translations to tune weights on")

@@ -37,7 +37,7 @@ def catalog_problem(lines: Sequence[str]) -> str | None:
     if MOZILLA_PATTERN.match(head):
         remedy = "make PO of it, as by `mozlang2po FILE OUT.po` of translate-toolkit"
         return f'is messages and their translations as Mozilla had them (.lang): {remedy}, and set format = "po"'
-    name, converter = next((said for begin, said in CONVERTERS_BY_BEGIN.items() if begin.match(head)), ("", ""))
+    name, converter = next((entry for begin, entry in CONVERTERS_BY_BEGIN.items() if begin.match(head)), ("", ""))
     messages = [line for line in lines if line.strip() and not line.lstrip().startswith(COMMENT_MARKS)]
     if len(messages) >= MIN_MESSAGES_JUDGED and all(map(STRING_PATTERN.fullmatch, messages)):
         name, converter = "strings of Apple", "prop2po --personality=strings --encoding=utf-8"

@@ -8,7 +8,7 @@ from tfm.data.corpora.paths.remote_files import fetch_local_copy, is_url
 from tfm.data.corpora.table_cells import column_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.credentials import redact_credentials
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, missing_file_error
 from tfm.data.lines import check_is_file
 
 
@@ -38,7 +38,7 @@ def files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tupl
             [path_or_url] if corpus.format == "text" or os.path.exists(path_or_url) else sorted(glob.glob(path_or_url))
         )
         if not paths:
-            raise DataError("no such file", file=path_or_url)
+            raise missing_file_error(path_or_url)
         named_files += [(each, check_is_file(Path(each))) for each in paths]
     return named_files
 

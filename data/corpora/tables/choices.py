@@ -83,10 +83,10 @@ def _choice_columns(rows: Rows) -> list[str]:
         if (match := CHOICE_SERIES.fullmatch(name)) is not None:
             series.setdefault(match["stem"], []).append(name)
             places.setdefault(match["stem"], set()).add(match["place"])
-    for stem, each in series.items():
-        has_enough = len(each) >= MIN_CHOICES if stem else _are_answered_letters(each, rows)
+    for stem, columns in series.items():
+        has_enough = len(columns) >= MIN_CHOICES if stem else _are_answered_letters(columns, rows)
         if has_enough and not places[stem].isdisjoint(FIRST_PLACES):
-            return each
+            return columns
     return _columns_of_choices_in_text(names, rows)
 
 

@@ -246,7 +246,7 @@ def has_columns(document: object) -> bool:
 
 def _leaves(value: object) -> Iterator[object]:
     if isinstance(value, dict):
-        for each in value.values():
-            yield from _leaves(each)
+        for item in value.values():
+            yield from _leaves(item)
     else:
         yield value

@@ -90,12 +90,12 @@ def read_conll(
     if words:
         yield finish_sentence()
     if on_warning is not None:
-        others = other_tag_columns(path, layout) if columns[-1] == LAST_COLUMN else []
+        other_columns = other_tag_columns(path, layout) if columns[-1] == LAST_COLUMN else []
         labels = find_column_before_numbers(path, layout) if columns[-1] == LAST_COLUMN else None
         if labels is not None:
             heads = f"its labels are the numbers of column {layout.label_column}, such as heads"
             on_warning(path, f"{heads}: target = {labels} reads the column before")
-        for text in (*_remarks(layout, comments, check, others), *counts.remarks()):
+        for text in (*_remarks(layout, comments, check, other_columns), *counts.remarks()):
             on_warning(path, text)
 
 

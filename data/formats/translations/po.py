@@ -67,8 +67,8 @@ def _read_entries(path: Path) -> Iterator[PoEntry]:
         match, is_comment = KEYWORD_PATTERN.fullmatch(line), line.startswith("#")
         if match is None and not is_comment:
             raise DataError("is no line of PO: a keyword and text in quotation marks", file=path, line=number)
-        said = match[1] if match is not None else None
-        if keyword.startswith("msgstr") and (is_comment or said in ("msgctxt", "msgid")):
+        line_keyword = match[1] if match is not None else None
+        if keyword.startswith("msgstr") and (is_comment or line_keyword in ("msgctxt", "msgid")):
             yield entry
             entry, keyword = PoEntry(), ""
         if line.startswith("#,"):
@@ -78,11 +78,11 @@ def _read_entries(path: Path) -> Iterator[PoEntry]:
         if match is None:
             continue
         entry.line = entry.line or number
-        keyword = said or keyword
+        keyword = line_keyword or keyword
         if not keyword:
             raise DataError("is text without a keyword (msgid, msgstr) before it", file=path, line=number)
-        if said in entry.strings:
-            raise DataError(f"has {said} twice in one message", file=path, line=number)
+        if line_keyword in entry.strings:
+            raise DataError(f"has {line_keyword} twice in one message", file=path, line=number)
         entry.size += len(line)
         if entry.size > MAX_LINE_BYTES:
             raise DataError(f"its message is longer than {MAX_LINE_BYTES:,} characters", file=path, line=number)

@@ -35,13 +35,13 @@ def read_segments(path: Path, is_segment: Callable[[Event], bool], *, keeps_tags
     segment: SegmentText | None = None
     depth = 0
     for event in read_events(path):
-        if segment is not None and len(event.around) == depth:
-            yield Event("segment", event.element, event.around, segment.text)
+        if segment is not None and len(event.ancestors) == depth:
+            yield Event("segment", event.element, event.ancestors, segment.text)
             segment = None
         elif segment is not None:
             segment.add(event)
         elif event.kind == "start" and is_segment(event):
-            segment, depth = SegmentText(path, keeps_tags=keeps_tags), len(event.around)
+            segment, depth = SegmentText(path, keeps_tags=keeps_tags), len(event.ancestors)
         elif event.kind != "text":
             yield event
 

@@ -41,14 +41,14 @@ def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
     unit = TranslationUnit([], {})
     for event in read_segments(path, _is_segment, keeps_tags=keeps_tags):
         name, attributes = event.element
-        if not event.around and name != "tmx":
+        if not event.ancestors and name != "tmx":
             raise DataError(f"is XML, but no TMX: its first element is {name[:40]!r}", file=path)
         if event.kind == "start" and name == "tu":
             unit = TranslationUnit([], dict(attributes))
         elif event.kind == "segment" and name == "prop":
             unit.properties[attributes.get("type", "")] = event.text
         elif event.kind == "segment":
-            variant = event.around[-1].attributes
+            variant = event.ancestors[-1].attributes
             unit.texts.append(((variant.get("xml:lang", variant.get("lang", "")),), event.text))
         elif event.kind == "end" and name == "tu":
             yield unit
@@ -57,5 +57,5 @@ def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
 
 
 def _is_segment(event: Event) -> bool:
-    name, parent = event.element.name, event.around[-1].name if event.around else ""
+    name, parent = event.element.name, event.ancestors[-1].name if event.ancestors else ""
     return (name, parent) in (("seg", "tuv"), ("prop", "tu"))

@@ -53,23 +53,23 @@ def pairs_from_units(
     for unit in units:
         if len(there) < MAX_LANGUAGES:
             there.update((names[-1], None) for names, _ in unit.texts)
-        found = [_find_language(unit, side) for side in sides]
-        missing -= {side for side, places in zip(sides, found, strict=True) if places}
-        texts = [unit.texts[places[0]][1] if places else None for places in found]
+        places_by_side = [_find_language(unit, side) for side in sides]
+        missing -= {side for side, places in zip(sides, places_by_side, strict=True) if places}
+        texts = [unit.texts[places[0]][1] if places else None for places in places_by_side]
         if any((unit.properties.get(name, "") == value) != is_wanted for name, value, is_wanted in filters):
             num_other += 1
         elif any(text is None for text in texts):
             num_lacking += 1
         else:
-            num_several += any(len(places) > 1 for places in found)
-            for side, places in zip(sides, found, strict=True):
+            num_several += any(len(places) > 1 for places in places_by_side)
+            for side, places in zip(sides, places_by_side, strict=True):
                 _check_single_language(side, unit.texts[places[0]][0], languages, path)
             if len(first_sources) < NUM_SOURCES_JUDGED:
                 first_sources.append(texts[0] or "")
             yield "" if corpus.source is None else join_lines(texts[0] or ""), join_lines(texts[-1] or "")
     if missing and there:
-        wanted = next(side for side in sides if side in missing)
-        problem = f'holds no text in "{wanted}"; set source and target to two of: {format_names(there)}'
+        language = next(side for side in sides if side in missing)
+        problem = f'holds no text in "{language}"; set source and target to two of: {format_names(there)}'
         raise DataError(problem, file=path)
     if corpus.source is not None and len(first_sources) > 1 and all(map(MESSAGE_NAME.fullmatch, first_sources)):
         remedy = "put the texts of a language in their place"
@@ -113,11 +113,11 @@ def _parse_property_filter(text: str) -> tuple[str, str, bool]:
 
 def _find_language(unit: TranslationUnit, code: str) -> list[int]:
     """The places of the texts in a language: with this code, else with ones that go on behind it (en: en-US)."""
-    wanted = _normalize_code(code)
+    language = _normalize_code(code)
     called = [[_normalize_code(name) for name in names] for names, _ in unit.texts]
-    exact = [place for place, names in enumerate(called) if wanted in names]
+    exact = [place for place, names in enumerate(called) if language in names]
     return exact or [
-        place for place, names in enumerate(called) if any(name.startswith(f"{wanted}-") for name in names)
+        place for place, names in enumerate(called) if any(name.startswith(f"{language}-") for name in names)
     ]
 
 

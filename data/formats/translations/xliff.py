@@ -55,7 +55,7 @@ def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
     of_target: dict[str, str] = {}
     for event in read_segments(path, _is_segment, keeps_tags=keeps_tags):
         name, attributes = event.element
-        if not event.around and name != "xliff":
+        if not event.ancestors and name != "xliff":
             raise DataError(f"is XML, but no XLIFF: its first element is {name[:40]!r}", file=path)
         if event.kind == "segment":
             texts[name] = event.text if event.text.strip() else ""
@@ -63,7 +63,7 @@ def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
         elif event.kind == "start" and name in UNIT_ELEMENTS:
             texts, of_target = {}, {}
         elif event.kind == "end" and name in UNIT_ELEMENTS:
-            layers = (*(each.attributes for each in event.around), attributes, of_target)
+            layers = (*(each.attributes for each in event.ancestors), attributes, of_target)
             properties = {key: value for layer in layers for key, value in layer.items()}
             yield TranslationUnit(
                 [(_column_names_of_side(side, properties), texts.get(side) or None) for side in LANGUAGE_ATTRIBUTES],
@@ -76,4 +76,8 @@ def _column_names_of_side(side: str, attributes: dict[str, str]) -> tuple[str, .
 
 
 def _is_segment(event: Event) -> bool:
-    return event.element.name in LANGUAGE_ATTRIBUTES and bool(event.around) and event.around[-1].name in UNIT_ELEMENTS
+    return (
+        event.element.name in LANGUAGE_ATTRIBUTES
+        and bool(event.ancestors)
+        and event.ancestors[-1].name in UNIT_ELEMENTS
+    )

@@ -43,13 +43,13 @@ class Element(NamedTuple):
 class Event(NamedTuple):
     """An element that begins (start) or ends (end), or a piece of text.
 
-    element: that begins or ends; of text the one around it. around: the elements around it, from the outermost; the
+    element: that begins or ends; of text the one around it. ancestors: the elements around it, from the outermost; the
     list changes when the next event is read. text: is empty for elements.
     """
 
     kind: str
     element: Element
-    around: Sequence[Element]
+    ancestors: Sequence[Element]
     text: str = ""
 
 
@@ -59,23 +59,23 @@ def read_events(path: Path) -> Iterator[Event]:
     Raises:
         DataError: naming the line; it is no XML, declares entities, or is nested or named without end.
     """
-    found: list[tuple[str, str | Element]] = []
+    buffered: list[tuple[str, str | Element]] = []
     names: dict[str, str] = {}
     parser = expat.ParserCreate(intern=names)
     parser.buffer_text = True
 
     def begin_element(name: str, attributes: dict[str, str]) -> None:
-        found.append(("start", Element(name.rpartition(":")[2], attributes)))
+        buffered.append(("start", Element(name.rpartition(":")[2], attributes)))
 
     def refuse_declaration(name: str, *_: object) -> None:
         raise ValueError(f"declares or uses the entity {name[:40]!r}, which is not read: write its text in its place")
 
     parser.StartElementHandler = begin_element
-    parser.EndElementHandler = lambda _: found.append(("end", ""))
-    parser.CharacterDataHandler = lambda text: found.append(("text", text))
+    parser.EndElementHandler = lambda _: buffered.append(("end", ""))
+    parser.CharacterDataHandler = lambda text: buffered.append(("text", text))
     parser.EntityDeclHandler = refuse_declaration
     parser.SkippedEntityHandler = refuse_declaration
-    around: list[Element] = []
+    ancestors: list[Element] = []
     num_bytes = 0
     with open_maybe_compressed(path) as stream:
         while True:
@@ -94,17 +94,17 @@ def read_events(path: Path) -> Iterator[Event]:
                 raise DataError(f"has a tag or comment longer than {MAX_LINE_BYTES:,} bytes", file=path)
             if len(names) > MAX_DISTINCT_NAMES:
                 raise DataError(f"has more than {MAX_DISTINCT_NAMES:,} different names of elements", file=path)
-            for kind, what in found:
-                if isinstance(what, Element):
-                    if len(around) >= MAX_DEPTH:
+            for kind, content in buffered:
+                if isinstance(content, Element):
+                    if len(ancestors) >= MAX_DEPTH:
                         problem = f"its elements are nested more than {MAX_DEPTH} deep"
                         raise DataError(problem, file=path, line=parser.CurrentLineNumber)
-                    yield Event(kind, what, around)
-                    around.append(what)
+                    yield Event(kind, content, ancestors)
+                    ancestors.append(content)
                 elif kind == "end":
-                    yield Event(kind, around.pop(), around)
+                    yield Event(kind, ancestors.pop(), ancestors)
                 else:
-                    yield Event(kind, around[-1], around, what)
-            found.clear()
+                    yield Event(kind, ancestors[-1], ancestors, content)
+            buffered.clear()
             if not block:
                 return

@@ -10,12 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.config import NUM_INITIAL_REFERENCES, DecodingConfig
 from tfm.pipeline.inference.minimum_bayes_risk.utilities import UTILITIES, Floats, PairUtility
 from tfm.pipeline.inference.translation_records import Translation
 
-NUM_INITIAL_REFERENCES = 8
-"""The references that the first pruning looks at; each later one looks at twice as many."""
 NUM_BOOTSTRAP_SAMPLES = 500
 
 

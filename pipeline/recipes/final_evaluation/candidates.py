@@ -164,7 +164,7 @@ def comparability_problem(figure: str, candidates: Sequence[CandidateRun]) -> st
 
 def _validation_scores(manifest: Manifest) -> Evaluation:
     displayed_path = manifest.path / "scores.json"
-    with raise_scores_file_errors(displayed_path, again="score again"):
+    with raise_scores_file_errors(displayed_path, remedy="score again"):
         return average_directions(
             evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=displayed_path))
         )

@@ -2,11 +2,12 @@
 
 from typing import get_args
 
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
+from tfm.pipeline.config import NUM_INITIAL_REFERENCES, DecodingConfig, EvaluationConfig, EvaluationMetric
 from tfm.pipeline.recipes.unused_keys.rule import (
     IS_LABEL_TASK,
     IS_TRANSLATION_TASK,
     UnusedKeysRule,
+    is_at_most,
     is_none_of,
     is_one_of,
     unused_without_metrics,
@@ -64,6 +65,11 @@ DECODING_RULES = (
         "nothing is drawn at random",
     ),
     UnusedKeysRule(
+        {"decoding.strategy": is_one_of("mbr"), "decoding.mbr_size": is_at_most(NUM_INITIAL_REFERENCES)},
+        ("decoding.mbr_pruning",),
+        f"translations are left out after {NUM_INITIAL_REFERENCES} references, of more",
+    ),
+    UnusedKeysRule(
         {"decoding.strategy": is_one_of("search", "sample")},
         ("decoding.mbr_candidates", "decoding.mbr_size", "decoding.mbr_utility", "decoding.mbr_pruning"),
         'it is for strategy = "mbr"',
@@ -86,13 +92,27 @@ DECODING_RULES = (
     ),
 )
 
+SINGLE_HYPOTHESIS_RULES = (
+    UnusedKeysRule(
+        {"decoding.strategy": is_one_of("sample"), "decoding.n_best": is_one_of(1)},
+        ("decoding.length_norm", "decoding.alpha"),
+        "a line has one sample, which is ranked with no other",
+    ),
+    UnusedKeysRule(
+        {"decoding.strategy": is_one_of("search"), "decoding.beam": is_one_of(1)},
+        ("decoding.length_norm", "decoding.alpha"),
+        "greedy search has one hypothesis, which is ranked with no other",
+    ),
+)
+"""The rules of a search whose hypotheses are ranked, while their scores are not normalised by length."""
+
 SYNTHESIS_RULES = tuple(
     UnusedKeysRule(
         {f"synthesis.{key}": test for key, test in rule.conditions.items()},
         tuple(f"synthesis.{key}" for key in rule.keys),
         rule.reason,
     )
-    for rule in DECODING_RULES
+    for rule in (*DECODING_RULES, *SINGLE_HYPOTHESIS_RULES)
     if all(key.startswith("decoding.") for key in rule.conditions)
 )
 """The rules of the search for translations that `tfm synthesize` makes."""

@@ -55,6 +55,11 @@ def is_none_of(*values: object) -> ValueCondition:
     return lambda value: value not in values
 
 
+def is_at_most(limit: float) -> ValueCondition:
+    """Return whether a number is not above a limit."""
+    return lambda value: value <= limit
+
+
 def has_none_of(*names: str) -> ValueCondition:
     """Return whether a list, if there is one, has none of these."""
     return lambda values: not {*(values or ())} & {*names}

@@ -76,15 +76,15 @@ def evaluations_from_json(content: Mapping[str, Any]) -> list[Evaluation]:
 
 
 @contextmanager
-def raise_scores_file_errors(file: Path, *, again: str) -> Iterator[None]:
+def raise_scores_file_errors(file: Path, *, remedy: str) -> Iterator[None]:
     """Turn errors in reading and using a scores.json that tfm did not write into a DataError while the body runs.
 
-    again: how it is made again, in words.
+    remedy: how it is made again, in words.
     """
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, FileNotFoundError) as error:
-        raise DataError(f"has no scores made by tfm; remove the folder and {again}", file=file) from error
+        raise DataError(f"has no scores made by tfm; remove the folder and {remedy}", file=file) from error
 
 
 def _parse_evaluation(entry: Mapping[str, Any]) -> Evaluation:

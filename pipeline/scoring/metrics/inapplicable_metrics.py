@@ -58,7 +58,7 @@ MIN_WORD_COVERAGE = 0.2
 MAX_WORD_LETTERS = 8
 """Letters of scripts without spaces that a token holds at most, if it is to be a word and not a stretch of text."""
 
-_LETTER_PATTERN = regex.compile(r"\p{L}")
+_NO_LETTERS_PATTERN = regex.compile(r"\P{L}+")
 _SPACELESS_PATTERN = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
 
 
@@ -184,14 +184,18 @@ def word_error_rate_warning(references: Sequence[Sequence[str]], config: Evaluat
 
 def _held_share(texts: Sequence[str], split: WordSplitter) -> float:
     """The share of the letters of texts that their words hold."""
-    num_letters = sum(len(_LETTER_PATTERN.findall(text)) for text in texts)
-    num_held = sum(_num_letters_of_word(token) for text in texts for token in split(text))
+    num_letters = sum(map(_count_letters, texts))
+    num_held = sum(_count_letters("".join(word for word in split(text) if not _is_stretch(word))) for text in texts)
     return num_held / num_letters if num_letters else 1.0
 
 
-def _num_letters_of_word(token: str) -> int:
-    """The letters of a token, none if it is a stretch of text."""
-    return 0 if len(_SPACELESS_PATTERN.findall(token)) > MAX_WORD_LETTERS else len(_LETTER_PATTERN.findall(token))
+def _count_letters(text: str) -> int:
+    return len(_NO_LETTERS_PATTERN.sub("", text))
+
+
+def _is_stretch(token: str) -> bool:
+    """Whether a token is no word but a stretch of a text without spaces."""
+    return len(token) > MAX_WORD_LETTERS and len(_SPACELESS_PATTERN.findall(token)) > MAX_WORD_LETTERS
 
 
 def _metric_splitter(

@@ -112,3 +112,23 @@ def test_a_process_tells_its_time_memory_and_error() -> None:
     assert done.peak > 10**8
     with pytest.raises(ProcessError, match=r"exit code 3 of (?s:.*)what went wrong"):
         run([sys.executable, "-c", "import sys; print('what went wrong'); sys.exit(3)"])
+
+
+def test_a_process_that_lacks_a_program_or_a_package_is_told_in_a_line() -> None:
+    with pytest.raises(ProcessError, match=r"^no-such-program: cannot be started: No such file or directory$"):
+        run(["no-such-program"])
+    with pytest.raises(ProcessError) as failure:
+        run([sys.executable, "-c", "import no_such_package.part"])
+    assert str(failure.value) == f"{sys.executable} has no package no_such_package: install it there"
+
+
+def test_bergamot_without_node_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "package"
+    (package / "worker").mkdir(parents=True)
+    (package / "worker" / "bergamot-translator-worker.wasm").touch()
+    (tmp_path / "vocabulary").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    words = ("--against", f"bergamot={package}", "--vocabulary", str(tmp_path / "vocabulary"))
+    done = CliRunner().invoke(app, ["decode", "model", "source", *words])
+    assert done.exit_code == 2
+    assert "bergamot needs the program node" in " ".join(done.output.replace("│", " ").split())

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.recording_reporter import Listening
+from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.sources import read_rows
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.pipeline.scoring.aligned_files import read_given_files
-from tfm.pipeline.text_files import check_text_file, warn_of_remarks, watch_lines
+from tfm.pipeline.text_files import check_text_file, show_remarks, warn_of_remarks, watch_lines
 
 JSON_LINES = '{"en": "a dog", "de": "ein Hund"}\n' * 4
 FORMS = {
@@ -87,3 +88,17 @@ def test_blank_lines_at_the_end_are_named(name: str, tmp_path: Path) -> None:
         file.write_text("\ufeffa dog\r\na cat\r\n" + "\r\n" * (key == name))
     with pytest.raises(DataError, match=f"; the lines at the end of {files[name]} are blank: remove them"):
         read_given_files(files, Listening())
+
+
+def test_remarks_are_shown_before_the_error_of_which_they_may_be_the_cause() -> None:
+    shown: list[str] = []
+
+    def fail() -> None:
+        with show_remarks(shown.append, {"b: seen"}):
+            add_remark("a", "is a table")
+            add_remark("b", "seen")
+            raise DataError("nothing is left")
+
+    with pytest.raises(DataError, match="nothing is left"):
+        fail()
+    assert shown == ["a: is a table"]

@@ -6,7 +6,7 @@ TerminalPunctuationFilter, but for . ? ! … alone; here the marks of other scri
 
 import numpy as np
 
-from tfm.pipeline.cleaning.character_sets import character_table
+from tfm.pipeline.cleaning.rules.character_sets import character_table
 from tfm.pipeline.cleaning.rules.pairs.config import PunctuationConfig
 from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 

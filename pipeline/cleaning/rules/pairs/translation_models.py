@@ -8,10 +8,8 @@ import numpy as np
 from tfm.pipeline.alignment.direction import MIN_DIRECTION_NATS, NUM_DIRECTION_PAIRS, measure_cross_entropies
 from tfm.pipeline.cleaning.rules.pairs.config import TranslationModelsConfig
 from tfm.pipeline.cleaning.text_batch import Floats
-from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
-from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 Pair = tuple[str, str]
 
@@ -22,15 +20,11 @@ class TranslationModels:
     Args:
         config: names them.
         device: on which they compute.
-        rule: that needs them, for messages.
-
-    Raises:
-        DataError: one is no translation model of one direction.
     """
 
-    def __init__(self, config: TranslationModelsConfig, device: str, rule: str) -> None:
-        self.forward = _load_translation_model(config.forward, device, rule)
-        self.backward = _load_translation_model(config.backward, device, rule)
+    def __init__(self, config: TranslationModelsConfig, device: str) -> None:
+        self.forward = load_model(resolve_model_folder(Path(config.forward)), device)
+        self.backward = load_model(resolve_model_folder(Path(config.backward)), device)
 
     def measure_entropies(self, pairs: Sequence[Pair], contexts: Sequence[Pair]) -> Floats:
         """(2, n) nats a piece of each target given the source of its context, and of each source given the target."""
@@ -57,12 +51,3 @@ class TranslationModels:
             f"clean.{rule}: the models find pairs likelier with source and target exchanged: is `forward` the model "
             "from source to target?"
         )
-
-
-def _load_translation_model(name: str, device: str, rule: str) -> LoadedModel:
-    loaded = load_model(resolve_model_folder(Path(name)), device)
-    if not TASK_SPECS[loaded.config.task].translates:
-        raise DataError(f"clean.{rule} needs translation models, and this is one for {loaded.config.task}",
-                        file=name)  # fmt: skip
-    loaded.check_has_one_direction()
-    return loaded

@@ -133,4 +133,6 @@ class LanguageConfig(MinConfig):
     def _check_sides(self) -> "LanguageConfig":
         if self.source is None and self.target is None:
             raise ValueError("give the language of `source` or `target`, or of both")
+        if self.languages and len({*self.languages, self.source, self.target} - {None}) == 1:
+            raise ValueError(f"languages: every text is {self.languages[0]!r} where no other is named: add others")
         return self

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import regex
 
-from tfm.pipeline.cleaning.character_sets import BIDI_SET, CONTROL_SET, character_table
+from tfm.pipeline.cleaning.rules.character_sets import BIDI_SET, CONTROL_SET, character_table
 from tfm.pipeline.cleaning.rules.texts.config import ControlsConfig
 from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 

@@ -5,7 +5,7 @@ OpusFilter's AlphabetRatioFilter is the same. An empty side has the share 1: the
 
 import numpy as np
 
-from tfm.pipeline.cleaning.character_sets import letters
+from tfm.pipeline.cleaning.rules.character_sets import letters
 from tfm.pipeline.cleaning.rules.texts.config import LettersConfig
 from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 

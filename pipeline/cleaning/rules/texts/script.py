@@ -5,7 +5,7 @@ OpusFilter's CharacterScoreFilter is the same. A side without letters has the sh
 
 import numpy as np
 
-from tfm.pipeline.cleaning.character_sets import letters, letters_of_script
+from tfm.pipeline.cleaning.rules.character_sets import letters, letters_of_script
 from tfm.pipeline.cleaning.rules.texts.config import ScriptConfig
 from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 

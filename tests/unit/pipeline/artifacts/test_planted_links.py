@@ -12,8 +12,9 @@ from tests.planted import KINDS, PLANTS, tree, write_outside
 from tests.tiny_artifact import as_link, make, plan_of
 from tfm.pipeline.artifacts import hash_cache
 from tfm.pipeline.artifacts.artifact import is_fresh, open_artifact
-from tfm.pipeline.artifacts.files import check_file_is_writable, write_text_atomically
+from tfm.pipeline.artifacts.files import write_text_atomically
 from tfm.pipeline.artifacts.folder_lock import current_writer, lock_folder
+from tfm.pipeline.artifacts.place import check_output_files
 from tfm.pipeline.errors import DataError, WriteError
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -85,7 +86,7 @@ def test_nothing_outside_is_touched(
 @pytest.mark.parametrize("kind", ["link to a file", "dangling link", "endless", "full", "pipe", "folder"])
 def test_a_file_in_the_way_is_refused_before_any_work_and_named(run: Path, outside: Path, kind: str) -> None:
     PLANTS[kind](run / "page.html", outside)
-    check = write_text_atomically if kind == "folder" else lambda file, _: check_file_is_writable(file)
+    check = write_text_atomically if kind == "folder" else lambda file, _: check_output_files({"--out": file})
     with pytest.raises((WriteError, IsADirectoryError), match=r"page\.html"):
         check(run / "page.html", "new")
 

@@ -13,8 +13,9 @@ from tests.tiny_model import TEXTS, publish_model, tiny_model
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.artifacts.artifact import stale_reason
-from tfm.pipeline.cleaning import late_scores
+from tfm.pipeline.cleaning import cleaner, late_scores
 from tfm.pipeline.cleaning.config import CleanConfig
+from tfm.pipeline.cleaning.rules.pairs.model_check import check_rule_models
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.clean import clean, plan_clean
@@ -81,23 +82,68 @@ def test_models_that_are_exchanged_are_warned_of(rule: str, tmp_path: Path, monk
         assert len(warnings) == number, reporter.warnings
 
 
-def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
-    model = publish_model(tmp_path / "lm", architecture="decoder_only", task="language_model")
+@pytest.mark.parametrize("rule", ["cross_entropy", "mutual_information"])
+@pytest.mark.parametrize("task", ["language_model", "masked_language_model", "classification", "tagging"])
+def test_a_model_that_does_not_translate_is_refused_before_pairs_are_measured(
+    task: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleaner, "iterate_chunks", lambda *_, **__: pytest.fail("pairs were measured"))
+    architecture = "decoder_only" if task == "language_model" else "encoder_only"
+    other = publish_model(tmp_path / "other", architecture=architecture, task=task)
+    model = publish_model(tmp_path / "model")
     for side in (0, 1):
         (tmp_path / f"text.{side}").write_text("a dog\n", "utf-8")
     corpus = CorpusConfig(source=str(tmp_path / "text.0"), target=str(tmp_path / "text.1"))
-    config = CleanConfig.model_validate(
-        {"copies": None, "cross_entropy": dict.fromkeys(("forward", "backward"), str(model))}
-    )
-    with pytest.raises(DataError, match=r"clean\.cross_entropy needs translation models"):
-        clean(
-            config,
-            DataConfig(train=(corpus,)),
-            tmp_path / "c",
-            whole_corpora=True,
-            command=["tfm"],
-            reporter=NullReporter(),
+    for forward, backward in ((other, model), (model, other)):
+        config = CleanConfig.model_validate(
+            {"copies": None, rule: {"forward": str(forward), "backward": str(backward)}}
         )
+        with pytest.raises(DataError, match=rf"clean\.{rule} needs translation models, and this is one for {task}"):
+            clean(
+                config,
+                DataConfig(train=(corpus,)),
+                tmp_path / "c",
+                whole_corpora=True,
+                command=["tfm"],
+                reporter=NullReporter(),
+            )
+
+
+def test_a_limit_that_drops_nothing_is_warned_of(tmp_path: Path) -> None:
+    """The default, by which models score every pair for nothing but the table of scores."""
+    model = publish_model(tmp_path / "model")
+    (tmp_path / "text").write_text("a dog\n", "utf-8")
+    corpora = [CorpusConfig(source=str(tmp_path / "text"), target=str(tmp_path / "text"))]
+    models = {"forward": str(model), "backward": str(model)}
+    for settings, is_warned in (({}, True), ({"min": 0.1}, False), ({"percentile": 5}, False)):
+        reporter = Listening()
+        config = CleanConfig.model_validate({"cross_entropy": models | settings})
+        check_rule_models(config, corpora, reporter, online=False)
+        assert [each.endswith("set `min` or `percentile`") for each in reporter.warnings] == [True] * is_warned
+
+
+def test_a_vocabulary_of_another_language_is_warned_of(tmp_path: Path) -> None:
+    """The tiny models have words of English alone."""
+    model = publish_model(tmp_path / "model")
+    off = dict.fromkeys(("controls", "empty", "length", "ratio", "copies", "letters", "overlap", "duplicates"))
+    rule = {"cross_entropy": {"forward": str(model), "backward": str(model), "percentile": 10}}
+    sides = {"english": TEXTS[:2], "greek": ["η θάλασσα είναι μπλε", "ένας σκύλος τρέχει"]}
+    for name, texts in sides.items():
+        (tmp_path / name).write_text("".join(text + "\n" for text in texts), "utf-8")
+    for source, target, expected in (
+        ("english", "english", []),
+        ("english", "greek", ["forward writes", "backward reads"]),
+        ("greek", "english", ["forward reads", "backward writes"]),
+    ):
+        corpus, reporter = CorpusConfig(source=str(tmp_path / source), target=str(tmp_path / target)), Listening()
+        out = tmp_path / f"{source}-{target}"
+        config = CleanConfig.model_validate(off | rule)
+        clean(config, DataConfig(train=(corpus,)), out, whole_corpora=True, command=["tfm"], reporter=reporter)
+        warnings = [each for each in reporter.warnings if "is it of these texts?" in each]
+        assert [
+            f"{each.partition(':')[0].rpartition('.')[2]} {each.partition('that it ')[2].partition(':')[0]}"
+            for each in warnings
+        ] == expected, reporter.warnings
 
 
 def test_a_model_that_has_to_be_told_languages_is_refused(tmp_path: Path) -> None:

@@ -267,8 +267,8 @@ def test_languages_and_those_that_are_told_apart(tmp_path: Path) -> None:
     pairs = [right, right[::-1], (right[0], right[0])]
     assert kept(tmp_path, pairs, {"language": {"source": "en", "target": "de"}}) == [right]
     assert kept(tmp_path, pairs, {"language": {"source": "en"}}) == [right, pairs[2]]
-    told = kept(tmp_path, [pairs[1]], {"language": {"target": "fr", "languages": ["fr"], "min": 0.99}})
-    assert told == [pairs[1]]  # nothing else to take it for
+    told = kept(tmp_path, [pairs[1]], {"language": {"target": "fr", "languages": ["fr", "zh"], "min": 0.9}})
+    assert told == [pairs[1]]  # nothing likelier to take it for
     with pytest.raises(RecipeError, match='py3langid does not know the language "zz"'):
         kept(tmp_path, pairs, {"language": {"source": "zz"}})
 
@@ -346,6 +346,7 @@ REFUSED = {
     "no script": (BASE, "clean.script.min=0.5", "give the script of `source` or `target`"),
     "language": (BASE, 'clean.language.source="english"', "is no code of ISO 639-1"),
     "long language": (BASE, 'clean.language.target="deu"', '"deu" has a code of two letters in ISO 639-1: write "de"'),
+    "one language": (BASE, 'clean.language={source = "en", languages = ["en"]}', "is 'en' where no other is named"),
     "no score between": (
         BASE,
         'clean.external=[{name = "x", command = "x", min = 5, max = 2}]',

@@ -18,7 +18,6 @@ from tfm.pipeline.cleaning.rules.pairs.config import MutualInformationConfig
 from tfm.pipeline.cleaning.rules.pairs.mutual_information import score_by_mutual_information
 from tfm.pipeline.cleaning.rules.pairs.translation_models import TranslationModels
 from tfm.pipeline.cleaning.text_batch import Floats
-from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.clean import clean, plan_clean, show_dry_run
 
@@ -31,7 +30,7 @@ PARTNERS = [3, 3, 1, 1]
 def publish_models(folder: Path) -> TranslationModels:
     forward, backward = publish_model(folder / "forward"), publish_model(folder / "backward", norm="post")
     config = MutualInformationConfig(forward=str(forward), backward=str(backward))
-    return TranslationModels(config, "cpu", "mutual_information")
+    return TranslationModels(config, "cpu")
 
 
 def score(models: TranslationModels, pairs: list[tuple[str, str]]) -> Floats:
@@ -132,10 +131,3 @@ def test_pairs_without_another_have_no_score(tmp_path: Path) -> None:
     assert np.isnan(score(models, [PAIRS[0]] * 3)).all()
     found = score(models, [PAIRS[0], (PAIRS[0][0], "a cat"), ("the sea", PAIRS[0][1])])
     assert np.isnan(found).tolist() == [True, False, False]
-
-
-def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
-    model = publish_model(tmp_path / "lm", architecture="decoder_only", task="language_model")
-    config = MutualInformationConfig(forward=str(model), backward=str(model))
-    with pytest.raises(DataError, match=r"clean\.mutual_information needs translation models"):
-        TranslationModels(config, "cpu", "mutual_information")

@@ -141,3 +141,28 @@ def test_killed_it_goes_on_with_the_entropies_on_disk(
         assert 0 < pairs.take() < whole
     for file in ("scores.parquet", "dropped.jsonl", "train.0.source.txt", "train.0.target.txt"):
         assert (tmp_path / "again" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+
+
+def test_another_limit_cuts_the_scores_of_the_artifact_that_is_made_again(
+    tmp_path: Path, data: DataConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the bytes of a cleaning from the beginning; of the first rule it is other pairs that the second looks at."""
+    pairs = CountedPairs(monkeypatch)
+
+    def clean_again(least: float, percentile: float) -> int:
+        config = config_of(tmp_path, tmp_path, least)
+        assert config.cross_entropy is not None
+        last = config.cross_entropy.model_copy(update={"percentile": percentile})
+        config = config.model_copy(update={"cross_entropy": last})
+        shutil.rmtree(tmp_path / "fresh", ignore_errors=True)
+        clean_into(tmp_path / "fresh", config, data)
+        pairs.take()
+        clean_into(tmp_path / "again", config, data)
+        for name in ("train.0.source.txt", "train.0.target.txt", "dropped.jsonl", "scores.parquet", "report.json"):
+            assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "fresh" / name).read_bytes()
+        return pairs.take()
+
+    assert clean_again(-0.5, 20) > 0
+    assert clean_again(-0.5, 50) == 0
+    assert clean_again(-0.4, 50) > 0
+    assert clean_again(-0.4, 20) == 0

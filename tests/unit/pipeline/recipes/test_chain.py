@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.tiny_model import publish_model
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.chain import STAGES_BY_NAME, run_recipe_stages, run_stage
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.run_paths import RunPaths
 from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.synthesis.config import SynthesisConfig
 
 RECIPE = Recipe.model_validate(
     {"name": "small", "seed": 7, "data": {"path": "corpus"}, "training": {"max_steps": 1, "device": "cpu"}}
@@ -99,3 +101,34 @@ def test_the_chain_is_closed() -> None:
             assert stages.index(maker) < stages.index(name)
             assert hasattr(RunPaths, folder)
     assert RunPaths(Path("x")).training == Path("x/training")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"text": {"source": None, "target": "gone"}}, "gone: no such file"),
+        ({"text": {"source": None, "target": "text"}, "tests": ["gone"]}, "gone: no such file"),
+        ({"text": {"source": None, "target": "text"}, "models": ["gone"]}, "gone: there is nothing here"),
+        ({"text": {"source": None, "target": "text"}, "models": ["lm"]}, "lm: was trained for language_model"),
+    ],
+)
+def test_inputs_of_a_synthesis_are_looked_for_before_the_stages_ahead_of_it(
+    settings: dict[str, Any], problem: str, tmp_path: Path, called: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts that the run itself makes are there by then."""
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a dog\n", "utf-8")
+    publish_model(Path("lm"), architecture="decoder_only", task="language_model")
+    synthesize = ModuleType("tfm.pipeline.stages.synthesize")
+    synthesize.synthesize = lambda *_, **__: called.append(("synthesize", (), {}))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tfm.pipeline.stages.synthesize", synthesize)
+
+    def run(settings: dict[str, Any]) -> None:
+        recipe = RECIPE.model_copy(update={"synthesis": SynthesisConfig.model_validate(settings)})
+        run_recipe_stages(recipe, command=[], reporter=NullReporter())
+
+    with pytest.raises(DataError, match=f"^{problem}"):
+        run(settings)
+    assert called == []
+    run({"text": {"source": None, "target": "runs/small/clean/train.0.target.txt"}})
+    assert [name for name, *_ in called][-1] == "synthesize"

@@ -447,3 +447,10 @@ def test_online_has_an_effect_where_a_file_is_behind_a_url(tmp_path: Path, corpu
         return
     with pytest.raises(RecipeError, match=r"data\.online = true has no effect .* or behind a URL"):
         load_recipe(tmp_path / "r.toml")
+
+
+def test_of_several_settings_the_one_that_an_error_names_is_its_place(tmp_path: Path) -> None:
+    """Without the first there is no such error either."""
+    settings = "training.guided_alignment.links=x", "training.guided_alignment.layer=9"
+    said = problem(tmp_path, SMALL, *settings)
+    assert said.startswith("--set training.guided_alignment.layer=9: training.guided_alignment.layer = 9: the decoder")

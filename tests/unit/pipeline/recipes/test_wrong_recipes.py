@@ -202,3 +202,11 @@ def test_the_lists_of_keys_are_those_of_the_schema() -> None:
     assert {"training.optimizer.betas", "model.encoder.heads", "data.valid.format", "seed"} <= FIELDS.keys()
     text = json.dumps(Recipe.model_json_schema())
     assert all(f'"{key.rpartition(".")[2]}"' in text for key in FIELDS)
+
+
+@pytest.mark.parametrize("key", ["clean.external", "evaluation.external"])
+def test_a_table_in_place_of_a_list_of_tables_is_told_how_these_are_written(key: str, tmp_path: Path) -> None:
+    said = problem(
+        tmp_path, f'[data]\ntrain = {{ source = "a", target = "b" }}\n[{key}]\nname = "a"\ncommand = "b"\nmin = 1\n'
+    )
+    assert f"{key} is a list of tables: write [[{key}]] in a recipe" in said

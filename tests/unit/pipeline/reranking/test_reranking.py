@@ -240,7 +240,8 @@ def test_a_line_that_is_no_list_is_named(line: str) -> None:
         ('{"source": "x", "translations": [{"text": "a", "score": 1.0, "features": {}}]}', "there is no `num_tokens`"),
         ('{"source": "x", "translations": "text"}', "a source and one translation at least are wanted"),
         ('{"source": "x", "translations": ["text"]}', "a translation is no JSON object"),
-        ("[]", "is damaged (not a JSON object)"),
+        ("[]", "not a JSON object"),
+        ("text", "not JSON"),
     ],
 )
 def test_what_is_missing_of_a_list_is_named(line: str, reason: str) -> None:

@@ -167,6 +167,12 @@ def test_settings_that_do_not_go_together(settings: dict[str, object], reason: s
         ("synthesis.decoding.seed=3", "it is for strategy"),
         ("model.task=language_model", "nothing is translated"),
         ("synthesis.decoding={ strategy = 'sample', beam = 3 }", "it is for strategy"),
+        ("synthesis.decoding={ strategy = 'mbr', mbr_size = 8, mbr_pruning = 0.9 }", "after 8 references, of more"),
+        ("synthesis.decoding={ strategy = 'sample', alpha = 0.5 }", "a line has one sample"),
+        (
+            "synthesis.decoding={ beam = 1, length_norm = 'wu' }",
+            "greedy search has one",
+        ),
     ],
 )
 def test_a_recipe_refuses_what_has_no_effect(tmp_path: Path, setting: str, reason: str) -> None:
@@ -176,6 +182,16 @@ def test_a_recipe_refuses_what_has_no_effect(tmp_path: Path, setting: str, reaso
     more = ["model.architecture=decoder_only"] if "task" in setting else []
     with pytest.raises(RecipeError, match=reason):
         load_recipe(tmp_path / "r.toml", [setting, *more])
+
+
+def test_settings_by_which_translations_are_chosen_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text(RECIPE, "utf-8")
+    for decoding in (
+        "{ strategy = 'sample', n_best = 2, alpha = 0.5 }",
+        "{ beam = 2, length_norm = 'wu' }",
+        "{ strategy = 'mbr', mbr_size = 9, mbr_pruning = 0.9 }",
+    ):
+        assert load_recipe(tmp_path / "r.toml", [f"synthesis.decoding={decoding}"]).synthesis is not None
 
 
 def test_a_language_that_the_model_does_not_know(model: Path, tmp_path: Path) -> None:

@@ -131,6 +131,17 @@ def test_work_that_was_stopped_goes_on_with_what_was_kept(make: Make, monkeypatc
     assert not [each for each in resumed.parent.iterdir() if each.name.endswith(".chunks")]
 
 
+def test_a_limit_that_left_nothing_is_changed_without_another_translation(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The remedy is another limit, or a percentile; noise, too, is of what was written."""
+    whole = content(make("whole", percentile=30, noise={"fill": 0.5}))
+    with pytest.raises(DataError, match=r"no pair is left; .* give a lower min_score, or a percentile in its place"):
+        make("made", min_score=-1e-9)
+    monkeypatch.setattr(translation, "translate_chunk", lambda *_, **__: pytest.fail("lines were translated again"))
+    assert content(make("made", percentile=30, noise={"fill": 0.5})) == whole
+
+
 @pytest.mark.slow
 def test_low_scores_are_dropped_by_value_and_by_share(make: Make) -> None:
     scores = sorted(pq.read_table(make("all") / "scores.parquet")["score"].to_pylist())
