@@ -18,9 +18,9 @@ REMEDIES: Mapping[str, str] = {
     "replacement characters": "where a wrong encoding left them, decode the text anew by its own",
 }
 """By what is found in texts, what to do."""
-REMOVED_BY_CLEANING = ("control characters", "byte order marks")
+CLEANABLE_KINDS = ("control characters", "byte order marks")
 """Kinds that the rule `controls` of `tfm clean` finds."""
-CLEANED = ", or of training data by [clean] in the recipe"
+CLEANING_REMEDY = ", or of training data by [clean] in the recipe"
 
 
 @dataclass
@@ -61,12 +61,19 @@ class UnseenCharacterCounts:
         default_factory=lambda: [UnseenCharacterCount(kind) for kind in UNSEEN_CHARACTERS]
     )
 
-    def add(self, texts: Sequence[str]) -> None:
-        """Count the texts of the next row."""
-        self.rows += 1
-        if not all(text.isprintable() and "\ufffd" not in text for text in texts):
-            for count in self.counts:
-                count.add(self.rows, texts)
+    def count_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The same rows, which are counted as they are read."""
+        for row in rows:
+            self.rows += 1
+            for text in row:
+                if not text.isprintable() or "\ufffd" in text:
+                    self._add(row)
+                    break
+            yield row
+
+    def _add(self, texts: Sequence[str]) -> None:
+        for count in self.counts:
+            count.add(self.rows, texts)
 
 
 def remark_unseen_characters(rows: Iterable[Row], corpus: str, noun: str, num_skipped: int = 0) -> Iterator[Row]:
@@ -79,16 +86,14 @@ def remark_unseen_characters(rows: Iterable[Row], corpus: str, noun: str, num_sk
         num_skipped: how many rows of the corpus stand before the first.
     """
     counts = UnseenCharacterCounts()
-    for row in rows:
-        counts.add(row)
-        yield row
+    yield from counts.count_rows(rows)
     for count in counts.counts:
         if count.texts:
             count.first += num_skipped
             remark = count.describe(f"{counts.rows:,} {noun}s", noun, "read as part of the texts")
-            add_remark(corpus, remark + CLEANED * (count.kind in REMOVED_BY_CLEANING))
+            add_remark(corpus, remark + CLEANING_REMEDY * (count.kind in CLEANABLE_KINDS))
 
 
 def is_removed_by_cleaning(remark: str) -> bool:
     """Whether a remark is of characters that the rule `controls` of `tfm clean` finds."""
-    return remark.endswith(CLEANED)
+    return remark.endswith(CLEANING_REMEDY)

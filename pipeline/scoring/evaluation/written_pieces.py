@@ -38,8 +38,8 @@ def unseen_character_warnings(lines: Sequence[str], name: str, others: Sequence[
         others: lines of the other side.
     """
     counts = UnseenCharacterCounts()
-    for line in lines:
-        counts.add((line,))
+    for _ in counts.count_rows(zip(lines, strict=True)):
+        pass
     return [
         count.describe(f"{len(lines):,} {name}", "line", "scored with the text")
         for count in counts.counts
