@@ -40,7 +40,8 @@ def open_regular_file(file: Path, *, displayed_path: Path | None = None, follow_
                 raise DataError(GIT_LFS_PROBLEM, file=displayed_path or file)
             return stream
         stream.close()
-    raise DataError("is not a regular file", file=displayed_path or file)
+    problem = "is a folder, not a file" if stat.S_ISDIR(status.st_mode) else "is not a regular file"
+    raise DataError(problem, file=displayed_path or file)
 
 
 def read_bounded_file(
