@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,7 +44,8 @@ def resolve_text_argument(argument: Path | None, model: Path, stack: ExitStack) 
     if re.fullmatch(FILE_NAME_PATTERN, words, re.ASCII | re.DOTALL):
         from tfm.pipeline.errors import DataError
 
-        raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=argument)
+        command = shlex.join(["tfm", "translate", str(model)])
+        raise DataError(f"no such file; to translate a text: echo TEXT | {command}", file=argument)
     text = Path(stack.enter_context(TemporaryDirectory())) / "text"
     text.write_text(words + "\n", encoding="utf-8", newline="\n")
     return text

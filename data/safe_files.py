@@ -40,6 +40,8 @@ def open_regular_file(file: Path, *, displayed_path: Path | None = None, follow_
                 raise DataError(GIT_LFS_PROBLEM, file=displayed_path or file)
             return stream
         stream.close()
+    if stat.S_ISDIR(status.st_mode):
+        raise DataError("is a folder, not a file", file=displayed_path or file)
     raise DataError("is not a regular file", file=displayed_path or file)
 
 

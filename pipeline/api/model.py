@@ -19,7 +19,7 @@ from tfm.pipeline.api.decoding import continue_prompts, decode_texts, make_text_
 from tfm.pipeline.api.messages import name_parameters_in_errors
 from tfm.pipeline.api.methods import check_has_method
 from tfm.pipeline.api.model_cache import ModelKey, find_or_reload_model, register_model
-from tfm.pipeline.api.settings import DecodingOptions, decoding_config
+from tfm.pipeline.api.settings import DecodingOptions, check_single_hypothesis, decoding_config
 from tfm.pipeline.api.text_scores import TextScores, score_texts
 from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
 from tfm.pipeline.config import DecodingConfig
@@ -107,6 +107,7 @@ class Model:
         Raises:
             RecipeError: settings do not fit.
         """
+        check_single_hypothesis(decoding, "translations")
         translations = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
         return [each[0].text for each in translations]
 
@@ -237,6 +238,7 @@ class Model:
             DataError: the model cannot read a prompt.
             RecipeError: settings do not fit.
         """
+        check_single_hypothesis(decoding, "generations")
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
             beginnings = arguments.to_text_list(prompts, "prompts")

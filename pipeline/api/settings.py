@@ -47,3 +47,10 @@ def decoding_config(beam: int | None, options: Mapping[str, object]) -> Decoding
     if values["beam"] not in (None, DecodingConfig.model_fields["beam"].default) and values.get("strategy") == "sample":
         raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': remove one of the two")
     return section_from_flags(DecodingConfig, values)
+
+
+def check_single_hypothesis(options: Mapping[str, object], method: str) -> None:
+    """Raise RecipeError for `n_best` where a text has one hypothesis; `method` gives all of them."""
+    n_best = options.get("n_best")
+    if isinstance(n_best, int) and n_best > 1:
+        raise RecipeError(f"n_best ({n_best}) has no effect: one text is returned for each; use {method}()")

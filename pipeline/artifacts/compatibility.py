@@ -1,5 +1,6 @@
 """Refuses artifacts that do not belong together, before any work."""
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -38,10 +39,11 @@ def check_same_tokenizer(model: Manifest, dataset: Manifest) -> None:
                 entry.sha256[:DIGEST_DIGITS],
             )
             if model_digest != dataset_digest:
+                command = shlex.join(["tfm", "preprocess", "--tokenizer", _tokenizer_path(model)])
                 raise DataError(
                     f"was trained with another tokenizer than that of {dataset.path} ({file}: "
                     f"{model_digest}, not {dataset_digest}); make the dataset with the model's "
-                    f"(`tfm preprocess --tokenizer {_tokenizer_path(model)}`), or run `tfm train` on this dataset",
+                    f"(`{command}`), or run `tfm train` on this dataset",
                     file=model.path,
                 )
 

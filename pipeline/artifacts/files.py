@@ -235,7 +235,7 @@ def verify_files(folder: Path, files: Mapping[str, FileEntry], shown_folder: Pat
         size = statuses[name].st_size
         if size != entry.size:
             raise DataError(
-                f"{name!r} has {format_count(size, 'byte')}, but {entry.size} when it was made; {remedy}",
+                f"{name!r} has {format_count(size, 'byte')}, but {entry.size:,} when it was made; {remedy}",
                 file=shown_folder,
             )
     extra = statuses.keys() - files.keys() - {besides}

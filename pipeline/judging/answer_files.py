@@ -13,6 +13,7 @@ from tfm.pipeline.judging.forms.pearmut import read_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import parse_filled_spreadsheet
 
 ZIP_MAGIC = b"PK\x03\x04"
+ANSWERS_REMEDY = "the page saves them as JUDGE-answers.json, and Pearmut as annotations"
 
 
 def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = False) -> list[Answer]:
@@ -64,8 +65,11 @@ def _read_answers(campaign: Campaign, file: Path) -> Iterator[Answer]:
 
 
 def _choose_reader(text: str) -> Callable[[Campaign, str], Iterator[Answer]]:
-    """The reader of a file, chosen by how the file begins, whatever its name."""
-    if not text.removeprefix("\ufeff").lstrip().startswith(("{", "[")):
+    """The reader of a file, chosen by how the file begins, whatever its name. Raises ValueError for a judge's page."""
+    begin = text.removeprefix("\ufeff").lstrip()[:1]
+    if begin == "<":
+        raise ValueError(f"is the page of a judge, not the answers: {ANSWERS_REMEDY}")
+    if begin not in ("{", "["):
         return parse_filled_spreadsheet
     try:
         content = parse_json(text.encode())
@@ -85,7 +89,7 @@ def _read_page_answers(campaign: Campaign, text: str) -> Iterator[Answer]:
     """The answers of the file that the page gives at its end."""
     content = parse_json(text.encode())
     if content.get("format") is True or content.get("format") != 1 or not isinstance(content.get("answers"), list):
-        raise ValueError("has no answers: it is no file of format 1 that the page of a judge gives")
+        raise ValueError(f"holds no answers of format 1: {ANSWERS_REMEDY}")
     campaign.check_fingerprint(content.get("campaign"))
     judge = campaign.find_judge(content.get("judge"))
     if judge is None:

@@ -23,7 +23,6 @@ MAX_JSON_VALUES = 4_000_000
 MAX_JSON_OBJECTS = 250_000
 """In a campaign; pydantic's reader takes 2 KB for one."""
 JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-"""Version of the JSON format."""
 MAX_SYSTEMS = 200
 MAX_JUDGES = 1_000
 CAMPAIGN_FILE = "campaign.json"

@@ -36,7 +36,11 @@ def server_fault(message: str) -> Problem:
 
 def request_timeout(seconds: float) -> Problem:
     """A request takes longer than requests may."""
-    return Problem(504, f"the answer took longer than {seconds:g} s and was given up: send less text at once")
+    return Problem(
+        504,
+        f"the answer took longer than {seconds:g} s and was given up: send less text at once, or, while the models are "
+        "loaded, ask again when /health answers ok",
+    )
 
 
 class ClientDisconnected(Exception):

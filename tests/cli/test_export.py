@@ -210,3 +210,20 @@ def test_scores_beside_the_model_stand_in_the_card(recipe: Path) -> None:
     assert other.code == 0, other.err
     assert tfm("export", "runs/tiny", "--to", "huggingface", "--out", "out").code == 0
     assert "None are recorded" in Path("out/README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", [("export", "--to", "huggingface", "--out", "out"), ("push", "--to", "me/mine")])
+@pytest.mark.parametrize(
+    ("flag", "value", "problem"),
+    [
+        ("--language", "english", "'english' is no code of a language"),
+        ("--language", "", "'' is no code of a language"),
+        ("--licence", "Apache 2.0", "'Apache 2.0' is no identifier of a license"),
+    ],
+)
+def test_what_the_hub_would_not_take_in_a_card_is_refused(
+    command: tuple[str, ...], flag: str, value: str, problem: str
+) -> None:
+    refused = tfm(command[0], "nowhere", *command[1:], flag, value)
+    assert refused.code == 2
+    assert problem in refused.err

@@ -132,15 +132,17 @@ def test_python_gives_what_the_command_prints(models: dict[str, Path], name: str
 @pytest.mark.parametrize(("name", "search"), [("lines", {}), ("running", {}), ("lines", {"beam": 2})])
 def test_python_takes_prompts_together(models: dict[str, Path], name: str, search: dict[str, int]) -> None:
     model, prompts = tfm_in_python.load(models[name], device="cpu"), ["the owl", "", "the bee is", "the"]
-    asked = {"max_length": 12, "n_best": 2, **search}
-    texts, found = model.generate(iter(prompts), **asked), model.generations(prompts, **asked)
+    asked = {"max_length": 12, **search}
+    texts, found = model.generate(iter(prompts), **asked), model.generations(prompts, n_best=2, **asked)
     assert texts == [model.generate(prompt, **asked) for prompt in prompts]
     for prompt, n_best in zip(prompts, found, strict=True):
-        alone = model.generations(prompt, **asked)
+        alone = model.generations(prompt, n_best=2, **asked)
         assert [each.text for each in n_best] == [each.text for each in alone]
         assert [each.log_prob for each in n_best] == pytest.approx([each.log_prob for each in alone], rel=1e-5)
     assert model.generate([], **asked) == model.generations([], **asked) == []
     assert model.generate(["the"], **asked) == texts[3:]
+    with pytest.raises(tfm_in_python.TfmError, match=r"n_best \(2\) has no effect: .*; use generations\(\)"):
+        model.generate(prompts, n_best=2, **asked)
 
 
 def test_python_names_the_prompt_that_is_too_long(models: dict[str, Path]) -> None:

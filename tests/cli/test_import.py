@@ -7,6 +7,8 @@ import pytest
 
 from tests.cli.user import Stages, tfm
 from tests.huggingface_models import KINDS, published
+from tests.tiny_model import publish_model
+from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 
@@ -87,9 +89,17 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_tfm_made_needs_no_import(tmp_path: Path) -> None:
-    (tmp_path / "run" / "model").mkdir(parents=True)
-    (tmp_path / "run" / "model" / "manifest.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "run").mkdir()
+    publish_model(tmp_path / "run" / "model")
     for folder in (tmp_path / "run", tmp_path / "run" / "model"):
         refused = tfm("import", folder, "--out", tmp_path / "back")
         assert refused.code == 65
         assert "was made by tfm, and needs no import" in refused.err
+
+
+def test_an_export_for_a_library_without_import_is_named_as_such(tmp_path: Path) -> None:
+    with publish(Plan("export", tmp_path / "engine", {}, {}, None), command=["test"]) as draft:
+        (draft.folder / "config.json").write_text("{}", encoding="utf-8")
+    refused = tfm("import", tmp_path / "engine", "--out", tmp_path / "back")
+    assert refused.code == 65
+    assert refused.err.endswith("engine: is an export of tfm that tfm does not read: use the model it was made of\n")

@@ -1,5 +1,6 @@
 """`tfm translate` of a text that is typed, and by a checkpoint of a training."""
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def test_a_file_that_is_missing_is_called_missing_and_how_a_text_is_given(
     assert missing.code == 65
     assert missing.out == ""
     said = " ".join(missing.err.split())
-    assert f"{name}: no such file; to translate a text: echo TEXT | tfm translate {stages.folder}" in said
+    command = shlex.join(["tfm", "translate", str(stages.folder)])
+    assert f"{name}: no such file; to translate a text: echo TEXT | {command}" in said
 
 
 @pytest.mark.parametrize(("model", "why"), [("absent", "there is nothing here"), (".", "is not an artifact of tfm")])

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from tfm.cli.commands.exchange.card_options import CardLanguages, CardLicense
 from tfm.cli.options import command_line, reject_flags
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
@@ -15,13 +16,8 @@ def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A trained model.")],
     to: Annotated[ExportFormat, typer.Option("--to", help="The engine that will read it.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder.")],
-    language: Annotated[
-        list[str] | None,
-        typer.Option("--language", metavar="CODE", help="Model card: a language of the model (en); repeatable."),
-    ] = None,
-    license: Annotated[
-        str | None, typer.Option("--license", "--licence", metavar="ID", help="Model card: the license (apache-2.0).")
-    ] = None,
+    language: CardLanguages = None,
+    license: CardLicense = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Model card: the model's name (default: that of DIR).")
     ] = None,

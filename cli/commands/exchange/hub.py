@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tfm.cli.commands.exchange.card_options import CardLanguages, CardLicense
+
 Revision = Annotated[
     str | None, typer.Option("--revision", metavar="REV", help="A branch; pull: also a tag or commit (default: main).")
 ]
@@ -15,13 +17,8 @@ def push(
     to: Annotated[str, typer.Option("--to", metavar="OWNER/NAME", help="The repository; made if there is none.")],
     revision: Revision = None,
     private: Annotated[bool, typer.Option("--private", help="Make the repository private, if it is made.")] = False,
-    language: Annotated[
-        list[str] | None,
-        typer.Option("--language", metavar="CODE", help="Model card: a language of the model (en); repeatable."),
-    ] = None,
-    license: Annotated[
-        str | None, typer.Option("--license", "--licence", metavar="ID", help="Model card: the license (apache-2.0).")
-    ] = None,
+    language: CardLanguages = None,
+    license: CardLicense = None,
 ) -> None:
     """Send a trained model, with its manifest and a card, to a repository of the Hugging Face Hub.
 

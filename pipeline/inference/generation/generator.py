@@ -137,8 +137,8 @@ class TextGenerator:
             raise RecipeError(reason)
         if self.searches and reader.continue_past_line_end:
             raise RecipeError(
-                "beam search needs an end, but this text continues past line ends. Use sampling "
-                '(decoding.strategy = "sample"), or --no-through-ends'
+                "beam search needs an end, but this text continues past line ends: remove --beam, or give "
+                "--no-through-ends"
             )
 
     def decode_encoded_prompt(self, prompt: str) -> str:

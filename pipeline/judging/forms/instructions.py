@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfm.pipeline.judging.campaign import SCALE_RANGES, CampaignKind
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignKind
 
 SCALE_STEPS: Mapping[str, Sequence[str]] = {
     "adequacy": (
@@ -28,16 +28,12 @@ SCALE_STEPS: Mapping[str, Sequence[str]] = {
 }
 """The meaning of the numbers of a scale: adequacy, fluency (LDC 2005), the score of ESA (Kocmi et al. 2024)."""
 
-_COMMON_INSTRUCTIONS = (
-    "Answer by what you read, alone, and at your own speed; there is no time limit.",
-    "Some texts are shown twice and some are spoiled on purpose: what counts is that you read.",
-)
-INSTRUCTIONS: Mapping[CampaignKind, Sequence[str]] = {
+_COMMON_INSTRUCTION = "Answer by what you read, alone, and at your own speed; there is no time limit."
+_ITEM_INSTRUCTIONS: Mapping[CampaignKind, Sequence[str]] = {
     "likert": (
         "Each item shows a source and one translation. Give it two numbers from 1 to 5.",
         "Adequacy: how much of the meaning of the source is in the translation, however it is said.",
         "Fluency: how good the language of the translation is, whatever the source says.",
-        *_COMMON_INSTRUCTIONS,
     ),
     "esa": (
         "Each item shows a source and one translation. First mark each error in the translation, then give a score.",
@@ -45,17 +41,14 @@ INSTRUCTIONS: Mapping[CampaignKind, Sequence[str]] = {
         "text hard to understand.",
         "Mark an error roughly, where it stands; what the translation leaves out is marked as [missing].",
         "The score, from 0 to 100, is for the whole: how much of the meaning is kept, and how well it is said.",
-        *_COMMON_INSTRUCTIONS,
     ),
     "pairwise": (
         "Each item shows a source and two translations, A and B. Say which is the better one.",
         "If neither is better, it is a tie.",
-        *_COMMON_INSTRUCTIONS,
     ),
     "best": (
         "Each item shows a source and several translations. Say which is the best one.",
         "If several are best, choose all of these.",
-        *_COMMON_INSTRUCTIONS,
     ),
 }
 
@@ -79,8 +72,19 @@ _TABLE_INSTRUCTIONS: Mapping[CampaignKind, str] = {
 }
 
 
-def table_instructions(kind: CampaignKind) -> str:
+def judge_instructions(campaign: Campaign) -> list[str]:
+    """The instructions for every judge; those of repeats and of spoiled texts only where the campaign has any."""
+    surprises = [
+        *(["some texts are shown twice"] if any(item.repeat_of for item in campaign.items) else []),
+        *(["some texts are spoiled on purpose"] if any(item.check for item in campaign.items) else []),
+    ]
+    warning = f"{' and '.join(surprises)}: what counts is that you read.".capitalize()
+    return [*_ITEM_INSTRUCTIONS[campaign.kind], _COMMON_INSTRUCTION, *([warning] if surprises else [])]
+
+
+def table_instructions(campaign: Campaign) -> str:
     """The instructions for those who fill in a table."""
-    scales = [f"{name} {step}" for name in SCALE_RANGES[kind] for step in SCALE_STEPS[name]]
+    scales = [f"{name} {step}" for name in SCALE_RANGES[campaign.kind] for step in SCALE_STEPS[name]]
     closing = "Change nothing else, and save the table as CSV in UTF-8."
-    return "".join(f"{line}\n" for line in (*INSTRUCTIONS[kind], *scales, _TABLE_INSTRUCTIONS[kind], closing))
+    lines = (*judge_instructions(campaign), *scales, _TABLE_INSTRUCTIONS[campaign.kind], closing)
+    return "".join(f"{line}\n" for line in lines)

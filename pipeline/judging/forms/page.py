@@ -7,7 +7,7 @@ from html import escape
 
 from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, Judge
 from tfm.pipeline.judging.forms.controls_script import CONTROLS_SCRIPT
-from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, KEYBOARD_HELP, SCALE_STEPS
+from tfm.pipeline.judging.forms.instructions import KEYBOARD_HELP, SCALE_STEPS, judge_instructions
 from tfm.pipeline.judging.forms.marking_script import MARKING_SCRIPT
 from tfm.pipeline.judging.forms.session_script import SESSION_SCRIPT
 from tfm.pipeline.page_frame import frame_page, script_json
@@ -79,7 +79,7 @@ def judge_page(campaign: Campaign, judge: Judge) -> str:
         "scales": {name: [*ends, *SCALE_STEPS[name]] for name, ends in SCALE_RANGES[campaign.kind].items()},
         "items": [_blind_item(campaign, name) for name in judge.items],
     }
-    instructions = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])
+    instructions = "".join(f"<li>{escape(each)}</li>" for each in judge_instructions(campaign))
     body = PAGE_BODY.format(
         judge=escape(judge.name), instructions=instructions, keys=escape(KEYBOARD_HELP[campaign.kind])
     )

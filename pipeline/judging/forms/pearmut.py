@@ -18,7 +18,7 @@ from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
 from tfm.pipeline.judging.answers import TIE_ANSWER, Answer, check_names, parse_answer, quote_value
 from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignItem, CampaignKind
-from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, SCALE_STEPS
+from tfm.pipeline.judging.forms.instructions import SCALE_STEPS, judge_instructions
 
 RESET_EVENT = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
 BEST_QUESTION = "best"
@@ -43,7 +43,7 @@ def format_pearmut(campaign: Campaign) -> str:
 
 def _campaign_info(campaign: Campaign) -> dict[str, object]:
     scales = SCALE_RANGES[campaign.kind] or {BEST_QUESTION: (0, 1)}
-    instructions = [*INSTRUCTIONS[campaign.kind], *([] if SCALE_RANGES[campaign.kind] else [PREFERENCE_INSTRUCTION])]
+    instructions = [*judge_instructions(campaign), *([] if SCALE_RANGES[campaign.kind] else [PREFERENCE_INSTRUCTION])]
     instructions += [f"{name}: {step}" for name in scales for step in SCALE_STEPS.get(name, ())]
     info: dict[str, object] = {
         "assignment": "task-based",

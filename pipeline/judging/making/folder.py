@@ -40,7 +40,7 @@ def judge_files_by_name(campaign: Campaign) -> Iterator[tuple[str, str]]:
     for judge in campaign.judges:
         yield f"{judge.name}.html", judge_page(campaign, judge)
         yield f"{judge.name}.csv", make_spreadsheet(campaign, judge)
-    yield "instructions.txt", table_instructions(campaign.kind)
+    yield "instructions.txt", table_instructions(campaign)
     yield "pearmut.json", format_pearmut(campaign)
 
 

@@ -5,6 +5,7 @@ may have sent (a test set in scores.json, an input in a manifest), so that none 
 """
 
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,8 +105,8 @@ def artifact_card_text(card: ModelCard, manifest: Manifest, repository: str) -> 
                 "## Use",
                 "",
                 "```",
-                f"tfm pull {repository} --out runs/{card.name}",
-                f"tfm inspect runs/{card.name}",
+                shlex.join(["tfm", "pull", repository, "--out", f"runs/{card.name}"]),
+                shlex.join(["tfm", "inspect", f"runs/{card.name}"]),
                 "```",
             ),
             *("", "## Scores", "", *_metrics_table(card.figures), ""),

@@ -18,6 +18,7 @@ from torch import Tensor
 from tfm.data.errors import format_names, unexpected_value_reason, validation_problem
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
+from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, read_manifest
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import NEVER_PREDICTED_BIAS, HuggingFaceClass, JsonObject, StateDict
 from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_tokenizers
@@ -126,8 +127,9 @@ def _find_class(snapshot: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
     if not folder.is_dir():
         problem = _foreign_checkpoint_problem([folder.name]) or "is a file: give the folder of the model"
         raise DataError(problem, file=folder)
-    is_tfm_model = (resolve_model_folder(folder) / "manifest.json").exists()
-    if not snapshot.has_file(CONFIG_FILE) and not is_tfm_model:
+    artifact = resolve_model_folder(folder)
+    is_tfm_artifact = (artifact / MANIFEST_FILE).exists()
+    if not snapshot.has_file(CONFIG_FILE) and not is_tfm_artifact:
         foreign_problem = _foreign_checkpoint_problem([each.name for each in os.scandir(folder)])
         problem = "has no config.json: give a folder as `save_pretrained` of transformers writes it"
         raise DataError(foreign_problem or problem, file=folder)
@@ -136,7 +138,9 @@ def _find_class(snapshot: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
     names = [str(each) for each in architectures] if isinstance(architectures, list) else []
     classes_by_name = {each.name: each for each in IMPORT_CLASSES}
     hf_class = next((classes_by_name[name] for name in names if name in classes_by_name), None)
-    if hf_class is None and is_tfm_model:
+    if hf_class is None and is_tfm_artifact:
+        if read_manifest(artifact, artifact).stage == "export":
+            raise DataError("is an export of tfm that tfm does not read: use the model it was made of", file=folder)
         raise DataError("was made by tfm, and needs no import", file=folder)
     if hf_class is None:
         description = format_names(names) or f"model_type {settings.get('model_type')!r:.80}"

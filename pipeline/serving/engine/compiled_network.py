@@ -6,22 +6,20 @@ glossaries take torch, which is loaded beside the others' answers when the first
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from threading import Thread
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_transformer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.compiled_beam_search import search_in_steps, search_to_end
-from tfm.pipeline.errors import TfmError
 from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, join_to_one_line
 from tfm.pipeline.model_io.numpy_model import WEIGHTS_FILE
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.small_versions import load_small_version
-from tfm.pipeline.serving.engine.work import BeamSearchJob, Network, Work, as_scored_texts
+from tfm.pipeline.serving.engine.torch_fallback import TorchFallback
+from tfm.pipeline.serving.engine.work import Network, Work, as_scored_texts
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.tokenizer.special import EOS_ID
 
@@ -29,12 +27,6 @@ MAX_COMPILED_BYTES = 1 << 24
 """The most bytes of weights: more leave a processor's cache from step to step, and torch reads them once for many
 sentences.
 """
-TORCH_LOAD_POLL_SECONDS = 0.002
-"""How long others wait at each turn while torch is loaded."""
-
-
-class TorchLoadError(Exception):
-    """The model could not be loaded in torch, as when another has been published in its place."""
 
 
 @dataclass
@@ -45,17 +37,15 @@ class CompiledNetwork:
         version: of the model.
         model: the model in numpy.
         compiled: its compiled search.
-        load_torch: loads a version in torch.
+        fallback: computes queries of other kinds.
     """
 
     version: ModelVersion
     model: NumpyModel
     compiled: CompiledTransformer
-    load_torch: Callable[[ModelVersion], Network]
+    fallback: Callable[[Query], Work]
     stepper: None = None
     read_source: None = None
-    _torch: Network | None = field(default=None, repr=False)
-    _loading: Thread | None = field(default=None, repr=False)
 
     def make_work(self, query: Query) -> Work:
         """Return the work that a query is."""
@@ -63,7 +53,7 @@ class CompiledNetwork:
             return lambda: align_by_numpy(self.model, query.text, query.target or "")
         replaces = query.replace_unknown and self.model.target_tokenizer.is_word_level
         if query.kind != "translate" or query.forced or replaces:
-            return self._compute_by_torch(query)
+            return self.fallback(query)
         if query.n_best > 1:
             config = DecodingConfig(beam=query.beam, n_best=query.n_best)
             return lambda: as_scored_texts(next(iter(self.model.translate([query.text], config, SourceProblems()))))
@@ -84,28 +74,6 @@ class CompiledNetwork:
                 (best,) = hypotheses
                 text = join_to_one_line(self.model.target_tokenizer.decode_batch([list(best.ids)])[0])
                 yield [(text, best.score, best.log_prob, best.num_tokens)]
-
-    def _compute_by_torch(self, query: Query) -> Iterator[Any]:
-        """The parts of work that needs torch, which the first of its kind waits for."""
-        while self._torch is None:
-            if self._loading is None:
-                self._loading = Thread(target=self._load_torch_network, daemon=True)
-                self._loading.start()
-            self._loading.join(TORCH_LOAD_POLL_SECONDS)
-            if self._torch is None and not self._loading.is_alive():
-                self._loading = None
-                raise TorchLoadError
-            yield None
-        work = self._torch.make_work(query)
-        assert not isinstance(work, BeamSearchJob)
-        if isinstance(work, Iterator):
-            yield from work
-        else:
-            yield work()
-
-    def _load_torch_network(self) -> None:
-        with suppress(TfmError, OSError, RuntimeError, MemoryError):
-            self._torch = self.load_torch(self.version)
 
 
 def load_compiled_network(
@@ -146,4 +114,4 @@ def make_compiled_network(
     searching = replace(
         model, search=lambda _, source, config, candidates: search_to_end(compiled, source, config, candidates)
     )
-    return CompiledNetwork(version, searching, compiled, load_torch)
+    return CompiledNetwork(version, searching, compiled, TorchFallback(version, load_torch))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.numpy_prompt_encoder import NumpyPromptEncoder, load_small_language_model
 from tfm.pipeline.inference.numpy_labels import NumpyLabeller
 from tfm.pipeline.inference.numpy_translation import NumpyModel
@@ -14,29 +13,35 @@ from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, load_compiled_network
 from tfm.pipeline.serving.engine.completions import CompletionStreamer
 from tfm.pipeline.serving.engine.small_versions import load_small_version
+from tfm.pipeline.serving.engine.torch_fallback import TorchFallback, refuse_without_torch
 from tfm.pipeline.serving.engine.work import Network, Work, as_scored_texts
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
-NEEDS_TORCH_MESSAGE = "the server runs without torch (--numpy), and this needs it: start it without --numpy"
-
 
 @dataclass
 class NumpyNetwork:
-    """A version of a small model in numpy: a text at a time."""
+    """A version of a small model in numpy: a text at a time.
+
+    Args:
+        version: of the model.
+        model: the model.
+        fallback: computes queries that numpy cannot, or refuses them.
+    """
 
     version: ModelVersion
     model: NumpyModel | NumpyLabeller
+    fallback: Callable[[Query], Work]
     stepper: None = None
     read_source: None = None
 
     def make_work(self, query: Query) -> Work:
-        """Return the work that a query is. Raises DataError for one that needs torch."""
+        """Return the work that a query is. Raises DataError for one that needs torch where that is excluded."""
         model = self.model
         if query.kind == "align" and isinstance(model, NumpyModel):
             return lambda: align_by_numpy(model, query.text, query.target or "")
         if query.kind not in ("translate", "label") or query.forced:
-            raise DataError(NEEDS_TORCH_MESSAGE)
+            return self.fallback(query)
         labels = isinstance(model, NumpyLabeller)
         search: dict[str, Any] = {} if labels else {"beam": query.beam}
         config = DecodingConfig.model_validate({"n_best": query.n_best, **search})
@@ -55,7 +60,7 @@ class NumpyLanguageModel:
     def make_work(self, query: Query) -> Iterator[Any]:
         """Return the parts of a completion. Raises DataError for a query that needs torch."""
         if query.kind != "generate":
-            raise DataError(NEEDS_TORCH_MESSAGE)
+            return refuse_without_torch(query)
         return CompletionStreamer(self.reader).stream_completion(query)
 
 
@@ -86,4 +91,5 @@ def load_light_network(
         return None if reader is None else NumpyLanguageModel(version, reader)
     config = DecodingConfig() if abilities.labels is not None else DecodingConfig(beam=5)
     network = load_small_version(version, config) if abilities.gives_hypotheses else None
-    return None if network is None else NumpyNetwork(version, network)
+    fallback = refuse_without_torch if load_torch is None else TorchFallback(version, load_torch)
+    return None if network is None else NumpyNetwork(version, network, fallback)

@@ -25,14 +25,17 @@ def device(place: Path) -> None:
     place.symlink_to("/dev/zero")
 
 
-@pytest.mark.parametrize("make", [fifo, folder, device])
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, make: object) -> None:
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [(fifo, "is not a regular file"), (folder, "is a folder, not a file"), (device, "is not a regular file")],
+)
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, make: object, problem: str) -> None:
     place = tmp_path / "x"
     assert callable(make)
     make(place)
-    with pytest.raises(DataError, match="is not a regular file"):
+    with pytest.raises(DataError, match=problem):
         open_regular_file(place)
-    with pytest.raises(DataError, match="is not a regular file"):
+    with pytest.raises(DataError, match=problem):
         read_bounded_file(place)
 
 

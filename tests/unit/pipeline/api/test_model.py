@@ -91,7 +91,8 @@ def test_the_settings_are_those_of_decoding():
         ({"bem": 3}, "decoding.bem is not a key of recipes; did you mean decoding.beam"),
         ({"top_k": 3}, "is for sampling"),
         ({"beam": 3, "strategy": "sample"}, "beam (3) is for searching"),
-        ({"n_best": 6}, "decoding.n_best (6) cannot exceed beam (5)"),
+        ({"n_best": 0}, "decoding.n_best = 0 must be at least 1"),
+        ({"n_best": 2}, "n_best (2) has no effect: one text is returned for each; use translations()"),
         ({"to": "deu"}, "was not trained with languages"),
     ],
     ids=str,
@@ -105,6 +106,7 @@ def test_settings_that_do_not_fit_are_refused(model, settings, problem):
 @pytest.mark.parametrize(
     ("name", "arguments", "problem"),
     [
+        ("translations", {"texts": ["a dog"], "n_best": 6}, "decoding.n_best (6) cannot exceed beam (5)"),
         ("translations", {"texts": ["a dog"], "prefixes": "the"}, "prefixes is str: give a list of str"),
         ("translations", {"texts": ["a dog"], "prefixes": [3]}, "prefixes[0] is int: give a str"),
         ("translations", {"texts": ["a dog"], "forced_in_each": "sea"}, "forced_in_each is str"),

@@ -199,7 +199,7 @@ def test_a_value_that_does_not_fit_is_refused_by_name(
     [
         ({"campaign": "0" * 64}, "is of another campaign"),
         ({"judge": "judge-3"}, "'judge-3' is not one of the campaign's 2 judges"),
-        ({"format": 2}, "no file of format 1"),
+        ({"format": 2}, "no answers of format 1"),
         ({"answers": [{"item": "i9", "answer": {"preferred": "A"}}]}, "item 'i9': not an item that judge-1 was asked"),
         ({"answers": [{"item": ["i1"], "answer": {"preferred": "A"}}]}, "not an item that judge-1 was asked"),
         ({"answers": [{"item": "i2", "answer": {"preferred": "A"}}]}, "item 'i2': not an item that judge-1 was asked"),

@@ -37,6 +37,7 @@ from tfm.pipeline.serving.engine.compiled_network import make_compiled_network
 from tfm.pipeline.serving.engine.light_networks import NumpyNetwork
 from tfm.pipeline.serving.engine.networks import TorchNetwork
 from tfm.pipeline.serving.engine.scheduler import Scheduler
+from tfm.pipeline.serving.engine.torch_fallback import refuse_without_torch
 
 pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
 
@@ -151,7 +152,8 @@ def test_a_completion_comes_in_parts_and_is_counted() -> None:
 
 def test_a_small_model_in_numpy_gives_the_same_without_torch() -> None:
     loaded = tiny_model(max_length=24)
-    light = NumpyNetwork(TRANSLATION, NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer))
+    model = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
+    light = NumpyNetwork(TRANSLATION, model, refuse_without_torch)
     queries = [
         Query(TRANSLATION.key, "translate", "a dog runs", beam=3),
         Query(TRANSLATION.key, "translate", "a dog runs", beam=3, n_best=2),
