@@ -56,7 +56,8 @@ class PreviousScores:
         self.folder, self.usable, self._rules = folder, frozenset(usable), list(rules)
 
     def read(self, rule: str, is_needed: Bools) -> Floats | None:
-        """(n,) the scores by a rule, NaN for pairs that are not wanted; None if they are not usable, or of other pairs.
+        """(n,) the scores by a rule, NaN for pairs that are not wanted; None if they are not usable, or of other pairs,
+        or the file has no such columns.
 
         Args:
             rule: its name.
@@ -67,12 +68,23 @@ class PreviousScores:
         earlier_rules = set(self._rules[: self._rules.index(rule)])
         had_passed, scores = [], []
         with pq.ParquetFile(self.folder / SCORES_FILE) as table:
+            if table.metadata.num_rows != len(is_needed) or not _has_score_columns(table.schema_arrow, rule):
+                return None
             for batch in table.iter_batches(columns=[DROPPED_BY_COLUMN, rule]):
                 had_passed.append(_had_passed(batch.column(DROPPED_BY_COLUMN), earlier_rules))
                 scores.append(batch.column(rule).to_numpy(zero_copy_only=False))
         if not scores or not np.array_equal(np.concatenate(had_passed), is_needed):
             return None
         return np.concatenate(scores)
+
+
+def _has_score_columns(schema: pa.Schema, rule: str) -> bool:
+    """Whether a table names the rule that dropped each pair, and has numbers of a rule."""
+    if not {DROPPED_BY_COLUMN, rule} <= {*schema.names}:
+        return False
+    dropped_by = schema.field(DROPPED_BY_COLUMN).type
+    names = dropped_by.value_type if pa.types.is_dictionary(dropped_by) else dropped_by
+    return bool(pa.types.is_string(names)) and schema.field(rule).type == pa.float64()
 
 
 def find_previous_scores(plan: Plan, config: CleanConfig) -> PreviousScores | None:
