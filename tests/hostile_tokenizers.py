@@ -85,8 +85,9 @@ FILES: dict[str, dict[str, bytes]] = {
         "a huge id": json.dumps({"a": 2**40}).encode(),
     },
     "codes": {
-        "an old version": b"#version: 0.1\nt h\n",
-        "an end of its own": b"t </w>\n",
+        "an unknown version": b"#version: 0.3\nt h\n",
+        "an end of its own": b"#version: 0.2\nt </w>\n",
+        "a mark for the end": b"#version: 0.1\nt \xee\x80\x81\n",
         "a piece from nowhere": b"abc d\n",
         "long pieces": b"a b\n" + b"".join(b"%s %s\n" % (b"x" * n, b"x" * n) for n in (2**k for k in range(12))),
         "growth": b"".join(b"%s %s\n" % (b"x" * n, b"x" * n) for n in (2**k for k in range(20))),
@@ -122,14 +123,17 @@ def damaged(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
     draw = random.Random(seed)
     codes = "#version: 0.2\nt h\nth e</w>\ni n\na n\n"
     vocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n##m\ncat\n"
+    pieces = b"".join(b"\n\x0a\n\x01%c\x15\0\0\0\0\x18%c" % (97 + n, 2 if n == 0 else 1) for n in range(9))
     good = {
         "tokenizer.json": json.dumps(document_of(KINDS["t5"]())["model"]).encode()[:2000],
         "legacy/tokenizer.json": document(model={"vocab": VOCAB, "merges": ["a b"]}),
         "typed/tokenizer.json": document(added_tokens=added(3, "</s>")),
         "codes": codes.encode(),
+        "old/codes": b"#version: 0.1\nt h\nth e\nthe </w>\ni n\na n\n",
         "vocab.txt": vocab.encode(),
         "x.tiktoken": (BYTES + "YWI= 256\n").encode(),
-        "m.model": b"".join(b"\n\x0a\n\x01%c\x15\0\0\0\0\x18%c" % (97 + n, 2 if n == 0 else 1) for n in range(9)),
+        "m.model": pieces,
+        "words/m.model": pieces + b"\x12\x02\x18\x03",
     }
     names = [*good]
     for _ in range(count):
