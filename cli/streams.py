@@ -67,6 +67,8 @@ class MessageStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
+        if self.stream.closed:  # as when this object is deleted after it
+            return
         try:
             self.stream.flush()
         except OSError:

@@ -149,13 +149,16 @@ LIES = {"shorter": 50, "longer": 10**6, "endless": 2**32 - 2}
 @pytest.mark.parametrize("field", [20, 24], ids=["packed", "unpacked"])
 @pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED], ids=["stored", "deflated"])
 def test_an_archive_that_lies_about_its_size(kind: int, field: int, size: int, tmp_path: Path) -> None:
-    """The checksum refuses bytes whose stated size is too small."""
+    """The checksum refuses bytes whose stated size is too small; newer versions of zipfile, too many packed ones."""
     text = random.Random(1).randbytes(100).hex()
     content = bytearray(zipped(text.encode(), compression=kind))
     struct.pack_into("<I", content, content.rindex(b"PK\1\2") + field, size)
     (tmp_path / "a.zip").write_bytes(content)
     if size > len(text):
-        assert list(open_lines(tmp_path / "a.zip")) == [text]
+        try:
+            assert list(open_lines(tmp_path / "a.zip")) == [text]
+        except DataError as error:
+            assert field == 20 and "not a complete zip archive: Overlapped entries" in str(error)  # noqa: PT017
         return
     with pytest.raises(DataError, match=r"a\.zip: not a complete zip archive: .") as error:
         list(open_lines(tmp_path / "a.zip"))
