@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -200,7 +201,7 @@ def test_a_search_runs_no_command_of_a_database(here: Path, sentinel: Path) -> N
     shutil.rmtree("runs/some")
     done = tfm(*words)
     assert done.code == 0, done.err
-    with sqlite3.connect(here / "trials.db") as database:
+    with closing(sqlite3.connect(here / "trials.db")) as database, database:
         rows = database.execute(
             "SELECT trial_user_attribute_id, value_json FROM trial_user_attributes WHERE key = 'configuration'"
         ).fetchall()
