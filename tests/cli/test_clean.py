@@ -96,7 +96,7 @@ def test_words_that_do_not_go_together(texts: Path, words: tuple[str, ...], reas
 
 @pytest.mark.parametrize("command", ["clean", "dry run"])
 def test_a_remark_that_explains_why_nothing_is_left_is_shown(command: str, texts: Path) -> None:
-    """What is read as text, and is none, is dropped as a whole."""
+    """Lines of JSON that are read as text are dropped, all of them."""
     Path("objects").write_text('{"a": "x", "b": "1"}\n' * 9, "utf-8")
     done = tfm("clean", "objects", "objects", *({"clean": ("--out", "c"), "dry run": ("--dry-run",)}[command]))
     assert done.code == (65 if command == "clean" else 0), done.err

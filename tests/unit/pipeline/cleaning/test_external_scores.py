@@ -115,7 +115,7 @@ def test_scores_that_are_kept_of_a_cleaning_that_failed_are_used(starts: Path, m
 
 
 def test_scores_of_other_pairs_are_not_used(starts: Path) -> None:
-    """Where the limit of a command before it lets others pass, a command scores anew."""
+    """A command scores anew where another limit of the command before it lets other pairs pass."""
     write_texts(Path())
     data = DataConfig(train=(CorpusConfig(source="source", target="target"),))
     off = dict.fromkeys(("ratio", "copies", "letters"))
