@@ -33,6 +33,8 @@ def segment_statistics(
         hypotheses: one for each segment.
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
     """
+    if isinstance(metric, CHRF) and metric.char_order and metric.word_order and len(references) == 1:
+        return _chrf_statistics_by_parts(metric, hypotheses, references)
     cached = _cached_statistics(_metric_settings(metric))
     segments = [
         (hypothesis, *(text for text in texts if text is not None))
@@ -51,6 +53,20 @@ def segment_statistics(
     counts = {len(each) - 1 for each in segments}
     metric.num_refs = counts.pop() if len(counts) == 1 else -1
     return statistics
+
+
+def _chrf_statistics_by_parts(
+    metric: CHRF, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> list[Statistics]:
+    """Statistics of chrF++: those of chrF, which it is often asked beside, and then those of n-grams of words.
+
+    With several references chrF and chrF++ may find another one nearest: these are counted apart.
+    """
+    characters = CHRF(metric.char_order, 0, metric.beta, metric.lowercase, metric.whitespace)
+    words = CHRF(0, metric.word_order, metric.beta, metric.lowercase, metric.whitespace)
+    rows = [segment_statistics(part, hypotheses, references) for part in (characters, words)]
+    metric.num_refs = words.num_refs
+    return [first + second for first, second in zip(*rows, strict=True)]
 
 
 def _count_segments(
