@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tfm.pipeline.alignment.extraction import SentencePair
@@ -18,13 +18,13 @@ class AlignmentWriter:
 
     Args:
         loaded: the model that translates.
-        stream: the open file.
+        stream: the open file, of bytes.
 
     Raises:
         RecipeError: the model has no cross-attention between pieces.
     """
 
-    def __init__(self, loaded: "LoadedModel", stream: TextIO) -> None:
+    def __init__(self, loaded: "LoadedModel", stream: IO[bytes]) -> None:
         from tfm.pipeline.alignment.extraction import WordAligner
 
         self._aligner, self._stream = WordAligner(loaded), stream
@@ -44,8 +44,7 @@ class AlignmentWriter:
         from tfm.pipeline.alignment.pharaoh import format_links
 
         for (links,) in self._aligner.align(self._queue, [self._head], truncate=True):
-            self._stream.write(format_links(links) + "\n")
-        self._stream.flush()
+            self._stream.write(format_links(links).encode() + b"\n")
         self._queue.clear()
 
 
@@ -55,6 +54,8 @@ def open_alignment_file(
 ) -> "Iterator[Callable[[str, Sequence[Translation]], None] | None]":
     """Yield the function that aligns a source with its translations; None if no file is asked for.
 
+    The file is there, or another one than before, when all has been aligned.
+
     Args:
         file: of the alignments.
         load: loads the model that translates.
@@ -63,11 +64,11 @@ def open_alignment_file(
     if file is None:
         yield None
         return
-    from tfm.pipeline.artifacts.files import convert_os_errors
+    from tfm.pipeline.artifacts.files import convert_os_errors, open_atomically
     from tfm.pipeline.artifacts.place import check_output_files
 
     check_output_files({"--alignments": file}, inputs)
-    with convert_os_errors(file), file.open("w", encoding="utf-8", newline="\n") as stream:
+    with convert_os_errors(file), open_atomically(file) as stream:
         writer = AlignmentWriter(load(), stream)
         yield writer.add
         writer.flush()
