@@ -1,7 +1,7 @@
 """The file of `tfm translate --alignments`: a line of links for each line that is printed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -18,16 +18,17 @@ class AlignmentWriter:
 
     Args:
         loaded: the model that translates.
-        stream: the open file, of bytes.
+        file: that is written.
+        stream: the file, opened for bytes.
 
     Raises:
         RecipeError: the model has no cross-attention between pieces.
     """
 
-    def __init__(self, loaded: "LoadedModel", stream: IO[bytes]) -> None:
+    def __init__(self, loaded: "LoadedModel", file: Path, stream: IO[bytes]) -> None:
         from tfm.pipeline.alignment.extraction import WordAligner
 
-        self._aligner, self._stream = WordAligner(loaded), stream
+        self._aligner, self._file, self._stream = WordAligner(loaded), file, stream
         self._head = self._aligner.choose_head()
         self._queue: list[SentencePair] = []
 
@@ -42,9 +43,11 @@ class AlignmentWriter:
     def flush(self) -> None:
         """Write the lines of the pairs that wait."""
         from tfm.pipeline.alignment.pharaoh import format_links
+        from tfm.pipeline.artifacts.files import add_path_to_errors
 
-        for (links,) in self._aligner.align(self._queue, [self._head], truncate=True):
-            self._stream.write(format_links(links).encode() + b"\n")
+        alignments = self._aligner.align(self._queue, [self._head], truncate=True)
+        with add_path_to_errors(self._file):
+            self._stream.writelines(format_links(links).encode() + b"\n" for (links,) in alignments)
         self._queue.clear()
 
 
@@ -68,7 +71,9 @@ def open_alignment_file(
     from tfm.pipeline.artifacts.place import check_output_files
 
     check_output_files({"--alignments": file}, inputs)
-    with convert_os_errors(file), open_atomically(file) as stream:
-        writer = AlignmentWriter(load(), stream)
+    with ExitStack() as resources:
+        with convert_os_errors(file):
+            stream = resources.enter_context(open_atomically(file))
+        writer = AlignmentWriter(load(), file, stream)
         yield writer.add
         writer.flush()

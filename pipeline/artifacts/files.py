@@ -124,7 +124,7 @@ def write_bytes_atomically(file: Path, content: bytes, *, root: Path | None = No
         content: its bytes.
         root: as in `open_atomically`.
     """
-    with open_atomically(file, root=root) as stream:
+    with open_atomically(file, root=root) as stream, add_path_to_errors(file):
         stream.write(content)
 
 
@@ -147,10 +147,15 @@ def open_atomically(file: Path, *, root: Path | None = None) -> Iterator[IO[byte
     check_no_symlinks(root, file)
     try:
         _remove_draft(root, draft)  # of a process that was killed, or a link to somewhere else
-        with add_path_to_errors(file), open_file_below(root, draft, "xb") as stream:
+        stream = open_file_below(root, draft, "xb")
+        try:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
+            with add_path_to_errors(file):
+                stream.flush()
+                os.fsync(stream.fileno())
+        finally:
+            with add_path_to_errors(file):
+                stream.close()
         replace_file_below(root, draft, file)
     except BaseException:
         _remove_draft(root, draft)
