@@ -195,9 +195,9 @@ def test_weights_whose_sums_are_no_numbers_are_refused(tmp_path: Path, weight: s
 
 def test_a_translation_longer_than_a_model_reads_is_an_error(scorer: FeatureScorer) -> None:
     """Cut, its channel would be that of another text."""
-    long = NBestList("a dog", (Translation("a dog " * 100, -1.0, -2.0, 200),))
+    long = NBestList("a dog", (Translation("a dog " * 100, -1.0, -2.0, 200),), 7)
     for each in (FeatureScorer(scorer.channel, None), FeatureScorer(None, scorer.language_model)):
-        with pytest.raises(DataError, match=r"reads \d+ tokens, and a translation has \d+: translate with a"):
+        with pytest.raises(DataError, match=r"reads \d+ tokens, and a translation of line 7 has \d+: translate with a"):
             each.score([long])
 
 
