@@ -32,7 +32,7 @@ Head = Annotated[
 ShiftedAttention = Annotated[
     bool,
     typer.Option(
-        "--shifted", help="Take the attention of the row that has read a word, not of the one that predicts it."
+        "--shifted", help="Take the attention of MODEL's row that has read a word, not of the one that predicts it."
     ),
 ]
 
