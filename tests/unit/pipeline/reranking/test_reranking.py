@@ -153,6 +153,12 @@ def test_weights_are_written_and_read_and_know_their_models(tmp_path: Path) -> N
         check_weights_fit_models(made, {"language_model": "b"}, file)
     with pytest.raises(DataError, match="another model as --language-model"):
         check_weights_fit_models(made, {"channel": "a", "language_model": "c"}, file)
+    alone = FeatureWeights((1.0, 0.5, 0.0, -0.25), {"channel": "a"}, {"metric": "bleu"})
+    check_weights_fit_models(alone, {"channel": "a"}, file)
+    with pytest.raises(DataError, match="was tuned without --language-model, which has no effect by these weights"):
+        check_weights_fit_models(alone, given, file)
+    typed = FeatureWeights((1.0, 0.5, 0.0, -0.25), {}, {})
+    check_weights_fit_models(typed, given, file)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +169,7 @@ def test_weights_are_written_and_read_and_know_their_models(tmp_path: Path) -> N
         "{}",
         json.dumps({"weights": {"direct": 1}}),
         json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, "1")}),
+        json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, 0)}),
         json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, math.inf)}),
         json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, 1), "models": {"channel": 1}}),
         json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, 1), "tuning": []}),
