@@ -70,7 +70,9 @@ def read_weights(file: Path) -> FeatureWeights:
             problem = f"has a weight of {name} that is not from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} in size"
             raise DataError(f"{problem}: scale the weights, of which only the ratios matter", file=file)
     if not any(values):
-        raise DataError("has no weight but 0, by which no translation is better than another", file=file)
+        raise DataError(
+            "has no weight but 0, by which no translation is better than another: tune the weights again", file=file
+        )
     models, tuning = document.get("models", {}), document.get("tuning", {})
     if (
         not isinstance(models, dict)
