@@ -1,9 +1,9 @@
 """The file of `tfm translate --alignments`: a line of links for each line that is printed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tfm.pipeline.alignment.extraction import SentencePair
@@ -18,16 +18,17 @@ class AlignmentWriter:
 
     Args:
         loaded: the model that translates.
-        stream: the open file.
+        file: that is written.
+        stream: the file, opened for bytes.
 
     Raises:
         RecipeError: the model has no cross-attention between pieces.
     """
 
-    def __init__(self, loaded: "LoadedModel", stream: TextIO) -> None:
+    def __init__(self, loaded: "LoadedModel", file: Path, stream: IO[bytes]) -> None:
         from tfm.pipeline.alignment.extraction import WordAligner
 
-        self._aligner, self._stream = WordAligner(loaded), stream
+        self._aligner, self._file, self._stream = WordAligner(loaded), file, stream
         self._head = self._aligner.choose_head()
         self._queue: list[SentencePair] = []
 
@@ -42,10 +43,11 @@ class AlignmentWriter:
     def flush(self) -> None:
         """Write the lines of the pairs that wait."""
         from tfm.pipeline.alignment.pharaoh import format_links
+        from tfm.pipeline.artifacts.files import add_path_to_errors
 
-        for (links,) in self._aligner.align(self._queue, [self._head], truncate=True):
-            self._stream.write(format_links(links) + "\n")
-        self._stream.flush()
+        alignments = self._aligner.align(self._queue, [self._head], truncate=True)
+        with add_path_to_errors(self._file):
+            self._stream.writelines(format_links(links).encode() + b"\n" for (links,) in alignments)
         self._queue.clear()
 
 
@@ -55,6 +57,8 @@ def open_alignment_file(
 ) -> "Iterator[Callable[[str, Sequence[Translation]], None] | None]":
     """Yield the function that aligns a source with its translations; None if no file is asked for.
 
+    The file is there, or another one than before, when all has been aligned.
+
     Args:
         file: of the alignments.
         load: loads the model that translates.
@@ -63,11 +67,13 @@ def open_alignment_file(
     if file is None:
         yield None
         return
-    from tfm.pipeline.artifacts.files import convert_os_errors
+    from tfm.pipeline.artifacts.files import convert_os_errors, open_atomically
     from tfm.pipeline.artifacts.place import check_output_files
 
     check_output_files({"--alignments": file}, inputs)
-    with convert_os_errors(file), file.open("w", encoding="utf-8", newline="\n") as stream:
-        writer = AlignmentWriter(load(), stream)
+    with ExitStack() as resources:
+        with convert_os_errors(file):
+            stream = resources.enter_context(open_atomically(file))
+        writer = AlignmentWriter(load(), file, stream)
         yield writer.add
         writer.flush()

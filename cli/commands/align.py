@@ -32,7 +32,7 @@ Head = Annotated[
 ShiftedAttention = Annotated[
     bool,
     typer.Option(
-        "--shifted", help="Take the attention of the row that has read a word, not of the one that predicts it."
+        "--shifted", help="Take the attention of MODEL's row that has read a word, not of the one that predicts it."
     ),
 ]
 
@@ -98,12 +98,21 @@ def align(
     if heads is not None:
         reject_flags({"--layer": layer, "--head": head, "--shifted": shifted or None}, "--heads best chooses the head")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.alignment.direction import NUM_DIRECTION_PAIRS, is_of_other_direction
+    from tfm.pipeline.alignment.direction import (
+        NUM_DIRECTION_PAIRS,
+        is_of_other_direction,
+        select_languages_both_ways,
+    )
     from tfm.pipeline.alignment.extraction import WordAligner
     from tfm.pipeline.inference.source_problems import SourceProblems
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)
+    loaded = load_model(resolve_model_folder(model), device or "auto")
+    if reverse is None:
+        loaded = loaded.for_languages(to, source_language)
+    else:
+        other = load_model(resolve_model_folder(reverse), device or "auto")
+        loaded, other = select_languages_both_ways(loaded, other, to, source_language)
     files = (source, target or source)
     aligner, problems = WordAligner(loaded, files), SourceProblems()
     first_pairs = list(islice(pairs, NUM_DIRECTION_PAIRS))
@@ -121,7 +130,6 @@ def align(
     elif reverse is None:
         _print_links(aligner, pairs, alignment_head)
     else:
-        other = load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to)
         reverse_aligner = WordAligner(other, files[::-1])
         if is_of_other_direction(other, [(target_text, source_text) for source_text, target_text in first_pairs]):
             make_reporter().warn(

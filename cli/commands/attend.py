@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
     from tfm.pipeline.runtime.progress import Reporter
 
+    _Picture = tuple[Path, AttentionTrace, AttentionView]
+    """A file, and what is drawn into it."""
+
 PAGE_FILE = Path("attention.html")
 
 
@@ -45,7 +48,9 @@ def attend(
     ] = None,
     png: Annotated[
         Path | None,
-        typer.Option("--png", metavar="FILE.png", dir_okay=False, help="A picture of one attention: an alignment."),
+        typer.Option(
+            "--png", metavar="FILE.png", dir_okay=False, help="A picture of one attention: an alignment. Or .svg."
+        ),
     ] = None,
     alignments: Annotated[
         Path | None,
@@ -53,7 +58,7 @@ def attend(
             "--alignments",
             metavar="FILE.png",
             dir_okay=False,
-            help="A picture of cross-attention between words: which word of the source each word belongs to.",
+            help="A picture of cross-attention between words: which word of the source each word belongs to. Or .svg.",
         ),
     ] = None,
     kind: Annotated[
@@ -107,6 +112,11 @@ def attend(
 
     if out is None and sentence is not None and png is None and alignments is None and not as_json:
         out = PAGE_FILE
+    if out is None and png is None:
+        reject_flags({"--kind": kind}, "is for a page or --png: give one of them too")
+        if alignments is None:
+            reject_flags({"--layer": layer, "--head": head}, "is for a page or picture: --json has all of them")
+    _check_pictures({"--png": png, "--alignments": alignments})
     image = None if sentence is None or name_problem(sentence) else Path(sentence)
     check_output_files({"--out": out, "--png": png, "--alignments": alignments}, [*(head_report or ()), image])
     reporter = make_reporter(tables_on_stdout=True)
@@ -121,16 +131,26 @@ def attend(
     elif report is not None:
         for table in report.tables():
             reporter.table(*table)
-    for file, content in _output_files(f"Attention of {model}", trace, view, report, out, png):
+    pictures: list[_Picture] = []
+    if png is not None and trace is not None and view is not None:
+        pictures.append((png, trace, view))
+    if alignments is not None and trace is not None:
+        pictures.append((alignments, *_view_words(loaded, trace, layer, head)))
+    for file, content in _output_files(f"Attention of {model}", trace, view, report, out, pictures):
         with convert_os_errors(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
-    if alignments is not None and trace is not None:
-        with convert_os_errors(alignments):
-            write_bytes_atomically(alignments, _draw_alignment(loaded, trace, layer, head))
-        reporter.line(f"written: {alignments}")
-    if png is not None and trace is not None and view is not None:
-        _warn_of_missing_glyphs(png, trace, view, reporter)
+    for picture in pictures:
+        _warn_of_missing_glyphs(*picture, reporter)
+
+
+def _check_pictures(files: dict[str, Path | None]) -> None:
+    """Raise BadParameter for a file, by its option, whose name is of no picture that is drawn."""
+    from tfm.pipeline.attention_page.picture import PICTURE_SUFFIXES
+
+    for option, file in files.items():
+        if file is not None and file.suffix.lower() not in PICTURE_SUFFIXES:
+            raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint=option)
 
 
 def _check_search_is_used(
@@ -167,11 +187,11 @@ def _trace_attention(
     return trace
 
 
-def _warn_of_missing_glyphs(png: Path, trace: "AttentionTrace", view: "AttentionView", reporter: "Reporter") -> None:
+def _warn_of_missing_glyphs(file: Path, trace: "AttentionTrace", view: "AttentionView", reporter: "Reporter") -> None:
     from tfm.pipeline.attention_page.picture import token_labels
     from tfm.pipeline.label_fonts import missing_glyphs_warning
 
-    if (warning := missing_glyphs_warning(png, token_labels(trace, view))) is not None:
+    if (warning := missing_glyphs_warning(file, token_labels(trace, view))) is not None:
         reporter.warn(warning)
 
 
@@ -209,15 +229,17 @@ def _print_json(trace: "AttentionTrace | None", report: "HeadReport | None") -> 
     print_data(json.dumps(document, allow_nan=False))
 
 
-def _draw_alignment(loaded: "LoadedModel", trace: "AttentionTrace", layer: int | None, head: int | None) -> bytes:
-    """Draw the attention between the words of a sentence and its translation."""
+def _view_words(
+    loaded: "LoadedModel", trace: "AttentionTrace", layer: int | None, head: int | None
+) -> "tuple[AttentionTrace, AttentionView]":
+    """The attention between the words of a sentence and its translation, and the view that shows it."""
     from tfm.pipeline.alignment.extraction import SentencePair, WordAligner
     from tfm.pipeline.alignment.word_trace import trace_words
-    from tfm.pipeline.attention_page.picture import AttentionView, draw_picture
+    from tfm.pipeline.attention_page.picture import AttentionView
 
     aligner = WordAligner(loaded)
     words = trace_words(aligner, SentencePair(trace.source, trace.target or ""), aligner.choose_head(layer, head))
-    return draw_picture(words, AttentionView("cross", 1, 1))
+    return words, AttentionView("cross", 1, 1)
 
 
 def _output_files(
@@ -226,13 +248,13 @@ def _output_files(
     view: "AttentionView | None",
     report: "HeadReport | None",
     page: Path | None,
-    png: Path | None,
+    pictures: "list[_Picture]",
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents."""
     from tfm.pipeline.attention_page.page import render_attention_page
     from tfm.pipeline.attention_page.picture import draw_picture
 
-    if png is not None and trace is not None and view is not None:
-        yield png, draw_picture(trace, view)
+    for file, drawn_trace, drawn_view in pictures:
+        yield file, draw_picture(drawn_trace, drawn_view, file.suffix.lower())
     if page is not None:
         yield page, render_attention_page(title, trace, view, report).encode()

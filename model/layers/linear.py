@@ -154,7 +154,7 @@ class Linear(nn.Module):
             return _LowPrecisionLinear.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
         if self.training or torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
-        if self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8:
+        if self._is_multiplied_in_int8:
             weight = self.weight
             in_8_bits = self._packed_weight.get_or_make((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
             return add_bias(int8_matmul(x.float(), in_8_bits).to(x.dtype), self.bias)
@@ -200,17 +200,22 @@ class Linear(nn.Module):
     def select_outputs(self, outputs: Tensor) -> Callable[[Tensor], Tensor]:
         """Return a function (N, in) -> (N, n) that computes some outputs (n,) alone, with the weight as it is now.
 
-        Without gradients, in the precision of inference.
+        Without gradients, in the precision of inference: that of the whole layer, however few the outputs are, so that
+        none depends on those beside it.
         """
         weight = self.weight.detach()[outputs]
         bias = None if self.bias is None else self.bias.detach()[outputs]
-        if self.inference_dtype is torch.int8 and weight.numel() >= MIN_WEIGHTS_FOR_INT8:
+        if self._is_multiplied_in_int8:
             in_8_bits = quantize_weight(weight)
             return lambda x: add_bias(int8_matmul(x.float(), in_8_bits).to(x.dtype), bias)
         if self.inference_dtype in LOW_PRECISION_DTYPES:
             low = weight.to(self.inference_dtype)
             return lambda x: add_bias(F.linear(x.to(low.dtype), low).to(x.dtype), bias)
         return lambda x: F.linear(x.to(weight.dtype), weight, bias)
+
+    @property
+    def _is_multiplied_in_int8(self) -> bool:
+        return self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8
 
     @property
     def is_bf16(self) -> bool:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.errors import DataError
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
+from tfm.pipeline.model_io.language_selection import format_codes, needs_languages
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 Floats = NDArray[np.float64]
@@ -50,3 +52,36 @@ def is_of_other_direction(loaded: LoadedModel, pairs: Sequence[tuple[str, str]])
     )
     entropies = entropies[:, np.isfinite(entropies).all(0)]
     return bool(entropies.shape[1] and entropies[0].mean() - entropies[1].mean() >= MIN_DIRECTION_NATS)
+
+
+def select_languages_both_ways(
+    forward: LoadedModel, backward: LoadedModel, to: str | None, source_language: str | None
+) -> tuple[LoadedModel, LoadedModel]:
+    """Return the models of both directions, each told those of the languages of source and target that it is told.
+
+    Args:
+        forward: translates from source to target.
+        backward: translates from target to source.
+        to: the language of the target; None: not named.
+        source_language: the language of the source; None: not named.
+
+    Raises:
+        DataError: a model needs a language that is not named, or does not have it, or neither is told a language that
+            is named.
+    """
+    tokenizer, other = forward.source_tokenizer, backward.source_tokenizer
+    forward = forward.for_languages(
+        to if tokenizer.languages or not other.has_source_language else None,
+        source_language if tokenizer.has_source_language or not other.languages else None,
+    )
+    asked = {"--from": source_language if other.languages else None}
+    if other.has_source_language:
+        asked["--to"] = to
+    missing_option = next((option for option, language in asked.items() if language is None), None)
+    if missing_option is None or not other.languages:
+        return forward, backward.for_languages(asked["--from"], asked.get("--to"))
+    if needs_languages(other, backward.config.languages):
+        codes = format_codes([*other.languages], " or ")
+        problem = f"is told languages, and translates from target to source here: say which, {missing_option} {codes}"
+        raise DataError(problem, file=backward.folder)
+    return forward, backward

@@ -37,7 +37,8 @@ def learn_shortlist(
     source, target = source[order], target[order]
     ranks = np.arange(len(source)) - np.searchsorted(source, source)
     is_linked = ranks < num_linked
-    table = np.full((vocab_sizes[0], num_linked), NO_PIECE, np.int32)
+    width = min(num_linked, int(ranks.max(initial=0)) + 1)  # no wider than any row, however many may be kept
+    table = np.full((vocab_sizes[0], width), NO_PIECE, np.int32)
     table[source[is_linked], ranks[is_linked]] = target[is_linked]
     frequent = _count_pieces(train, target_size)
     order = np.lexsort((np.arange(target_size), -frequent))[:num_frequent]

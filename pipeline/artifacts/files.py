@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tfm.pipeline.artifacts import hash_cache
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_file_below, remove_path_below, replace_file_below
@@ -116,11 +117,25 @@ def write_text_atomically(file: Path, text: str, *, root: Path | None = None) ->
 
 
 def write_bytes_atomically(file: Path, content: bytes, *, root: Path | None = None) -> None:
-    """Write a file again: at every moment it is whole, the old or the new. Only one process may do so at a time.
+    """Write a file again, as `open_atomically` does.
+
+    Args:
+        file: to write.
+        content: its bytes.
+        root: as in `open_atomically`.
+    """
+    with open_atomically(file, root=root) as stream, add_path_to_errors(file):
+        stream.write(content)
+
+
+@contextmanager
+def open_atomically(file: Path, *, root: Path | None = None) -> Iterator[IO[bytes]]:
+    """Open a file to write it again: at every moment it is whole, the old, or the new after the body has run.
+
+    Only one process may do so at a time.
 
     Args:
         file: the file.
-        content: its bytes.
         root: the folder that the user named, below which no link is followed; by default the file's own folder.
 
     Raises:
@@ -132,12 +147,17 @@ def write_bytes_atomically(file: Path, content: bytes, *, root: Path | None = No
     check_no_symlinks(root, file)
     try:
         _remove_draft(root, draft)  # of a process that was killed, or a link to somewhere else
-        with add_path_to_errors(file), open_file_below(root, draft, "xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        stream = open_file_below(root, draft, "xb")
+        try:
+            yield stream
+            with add_path_to_errors(file):
+                stream.flush()
+                os.fsync(stream.fileno())
+        finally:
+            with add_path_to_errors(file):
+                stream.close()
         replace_file_below(root, draft, file)
-    except OSError:
+    except BaseException:
         _remove_draft(root, draft)
         raise
 

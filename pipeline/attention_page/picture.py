@@ -34,7 +34,8 @@ AXIS_LABELS: dict[AttentionKind, tuple[str, str]] = {
     "decoder": ("token that is attended to", "token read"),
     "cross": ("source", "target"),
 }
-_PLOT_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
+PICTURE_SUFFIXES = (".png", ".svg")
+_PLOT_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm", "svg.fonttype": "none"}
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,17 @@ def view_title(trace: AttentionTrace, view: AttentionView) -> str:
     return f"{ATTENTION_KIND_TITLES[view.kind]}, layer {view.layer}, {heads_label}"
 
 
-def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:
-    """A view as a PNG: black for 0, white for 1. The same reading gives the same bytes."""
+def draw_picture(trace: AttentionTrace, view: AttentionView, file_suffix: str = ".png") -> bytes:
+    """Draw a view: black for 0, white for 1. The same reading gives the same bytes.
+
+    Args:
+        trace: the attention of the model.
+        view: the attention that is drawn.
+        file_suffix: one of PICTURE_SUFFIXES.
+
+    Returns:
+        The bytes of a PNG or SVG file.
+    """
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib
     from matplotlib.figure import Figure
@@ -119,7 +129,7 @@ def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:
         if trace.image is not None and axes_of.on_image == ("keys",):
             figure = _draw_words_on_image(trace.image, axes_of.queries, weights)
             figure.suptitle(view_title(trace, view), fontsize=9, parse_math=False)
-            return _encode_png(figure)
+            return _encode_figure(figure, file_suffix)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
         axes.imshow(weights, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
@@ -131,7 +141,7 @@ def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
         figure.suptitle(view_title(trace, view), fontsize=9, parse_math=False)
-        return _encode_png(figure)
+        return _encode_figure(figure, file_suffix)
 
 
 def _draw_words_on_image(image: AttendedImage, words: Sequence[AttendedToken], weights: Weights) -> "Figure":
@@ -153,9 +163,10 @@ def _draw_words_on_image(image: AttendedImage, words: Sequence[AttendedToken], w
     return figure
 
 
-def _encode_png(figure: "Figure") -> bytes:
+def _encode_figure(figure: "Figure", file_suffix: str) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
+    metadata = {"Software": None} if file_suffix == ".png" else {"Date": None, "Creator": None}
+    figure.savefig(buffer, format=file_suffix[1:], dpi=120, metadata=metadata)
     return buffer.getvalue()
 
 

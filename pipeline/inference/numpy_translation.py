@@ -157,7 +157,8 @@ def load_small_model(
             if is_label_model(network_config):
                 labels = build_encoder_only_network(network_config, parts.weights, **sizes)
                 return NumpyLabeller(labels, source, target, is_tagging_task(network_config.task))
-            network, guided = build_network(network_config, parts.weights, **sizes), read_guided_alignment(manifest)
+            network = build_network(network_config, parts.weights, **sizes)
+            guided = read_guided_alignment(manifest.config)
         except (UnsupportedModelError, ValidationError):
             return None
         source_tokenizer = tokenizer_for_languages(source, network_config.languages, to, source_language, manifest.path)

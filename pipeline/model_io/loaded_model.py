@@ -214,7 +214,7 @@ def load_image_transform(
 
 def _read_alignment_config(manifest: Manifest) -> GuidedAlignmentConfig | None:
     try:
-        return read_guided_alignment(manifest)
+        return read_guided_alignment(manifest.config)
     except ValidationError as error:
         file = manifest.path / "manifest.json"
         raise DataError(f"training.guided_alignment: {validation_problem(error)}", file=file) from error

@@ -1,10 +1,10 @@
 """The folder of a run's model, and the inputs that it reads."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tfm.pipeline.artifacts.manifest import Manifest
     from tfm.pipeline.config import GuidedAlignmentConfig
 
 
@@ -41,15 +41,18 @@ def read_task(model: Path) -> str | None:
     return task if isinstance(task, str) else None
 
 
-def read_guided_alignment(manifest: "Manifest") -> "GuidedAlignmentConfig | None":
+def read_guided_alignment(config: Mapping[str, Any]) -> "GuidedAlignmentConfig | None":
     """Return how a head of a model was trained to align; None if none was.
 
+    Args:
+        config: of the model's training, as its manifest or a checkpoint's plan has it.
+
     Raises:
-        ValidationError: the manifest describes it in another way.
+        ValidationError: the config describes it in another way.
     """
     from tfm.pipeline.config import GuidedAlignmentConfig  # here, for the same reason
 
-    training = manifest.config.get("training")
+    training = config.get("training")
     settings = training.get("guided_alignment") if isinstance(training, dict) else None
     if isinstance(settings, dict):
         settings = {"links": "links", **settings}  # the file is an input of the training under any name

@@ -210,6 +210,10 @@ def run_recipe_stages(
         check_wordnet_folder(folder)  # evaluation needs it, hours later
     if "translate" in only:
         shortlist_inputs(recipe.decoding)  # translation needs it, hours later
+        if recipe.decoding.precision == "int8" and not get_run_paths(recipe, root).translations.exists():
+            from tfm.pipeline.runtime.devices import decoding_precision, resolve_device  # here, as it loads torch
+
+            decoding_precision(recipe.decoding.precision, resolve_device(recipe.training.device))
     if "train" in only and recipe.training.init_from is not None:
         from tfm.pipeline.training.init_from import check_starting_model  # here, as few recipes start from a model
 

@@ -76,15 +76,16 @@ class FeatureScorer:
     def score(self, lists: Sequence[NBestList]) -> Floats:
         """(N, F) the features of all translations of some lists, list after list; columns as FEATURES has them."""
         pairs = [(each.source, translation) for each in lists for translation in each.translations]
+        lines = [each.line for each in lists for _ in each.translations]
         columns = {
             "direct": np.array([translation.log_prob for _, translation in pairs], np.float64),
-            "channel": self._channel_log_probs([(source, translation.text) for source, translation in pairs]),
-            "language_model": self._language_model_log_probs([translation.text for _, translation in pairs]),
+            "channel": self._channel_log_probs([(source, translation.text) for source, translation in pairs], lines),
+            "language_model": self._language_model_log_probs([translation.text for _, translation in pairs], lines),
             "length": np.array([translation.num_tokens for _, translation in pairs], np.float64),
         }
         return np.stack([columns[name] for name in FEATURE_NAMES], 1)
 
-    def _channel_log_probs(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+    def _channel_log_probs(self, pairs: Sequence[tuple[str, str]], lines: Sequence[int]) -> Floats:
         """(N,) log p(source | translation); 0 where the source is longer than the model reads, for all of a list."""
         scores = np.zeros(len(pairs))
         if self.channel is None:
@@ -94,26 +95,30 @@ class FeatureScorer:
         rows = [row for row, ids in enumerate(targets) if len(ids) <= model.max_length - 1]
         if rows:
             sources = self.channel.source_tokenizer.encode_batch([pairs[row][1] for row in rows])
-            _check_readable(sources, model.max_length - 1, self.channel)
+            _check_readable(sources, [lines[row] for row in rows], model.max_length - 1, self.channel)
             device = next(model.parameters()).device
             scores[rows] = target_log_probs(model, sources, [targets[row] for row in rows], device=device)
         return scores
 
-    def _language_model_log_probs(self, texts: Sequence[str]) -> Floats:
+    def _language_model_log_probs(self, texts: Sequence[str], lines: Sequence[int]) -> Floats:
         """(N,) log p(translation), its end included."""
         if self.language_model is None or not texts:
             return np.zeros(len(texts))
         model = self.language_model.model
         ids = [[*each, EOS_ID] for each in self.language_model.target_tokenizer.encode_batch(texts)]
-        _check_readable(ids, model.max_length, self.language_model)
+        _check_readable(ids, lines, model.max_length, self.language_model)
         device = next(model.parameters()).device
         return forced_text_log_probs(model, ids, [0] * len(ids), device=device)
 
 
-def _check_readable(translations: Sequence[Sequence[int]], limit: int, loaded: LoadedModel) -> None:
-    """Raise DataError if a translation has more ids than a model reads."""
-    if (longest := max(map(len, translations))) > limit:
-        problem = f"reads {limit} tokens, and a translation has {longest}"
+def _check_readable(
+    translations: Sequence[Sequence[int]], lines: Sequence[int], limit: int, loaded: LoadedModel
+) -> None:
+    """Raise DataError, with the line of its list, if a translation has more ids than a model reads."""
+    lengths = [len(ids) for ids in translations]
+    if (longest := max(lengths)) > limit:
+        line = lines[lengths.index(longest)]
+        problem = f"reads {limit} tokens, and a translation of line {line} has {longest}"
         raise DataError(f"{problem}: translate with a lower --max-length", file=loaded.folder)
 
 

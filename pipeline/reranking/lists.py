@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tfm.data.json_documents import parse_json
@@ -27,10 +27,11 @@ MAKE_LISTS_ADVICE = "give what `tfm translate MODEL FILE --n-best 20 --beam 20 -
 
 @dataclass(frozen=True)
 class NBestList:
-    """A source and its translations, the best first as the model that wrote them has it."""
+    """A source and its translations, the best first as the model that wrote them has it; line: from 1, of its file."""
 
     source: str
     translations: tuple[Translation, ...]
+    line: int = field(default=1, compare=False)
 
 
 def read_lists(lines: Iterable[str], name: str) -> Iterator[NBestList]:
@@ -45,7 +46,7 @@ def read_lists(lines: Iterable[str], name: str) -> Iterator[NBestList]:
     """
     for number, line in enumerate(lines, 1):
         try:
-            yield _parse_list(line)
+            yield _parse_list(line, number)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             reason = next(
                 (f"a line of {form}" for form, pattern in OTHER_FORMS.items() if pattern.match(line)),
@@ -63,7 +64,7 @@ def no_choice_problem(lists: Iterable[NBestList]) -> str | None:
     return f"each list has one translation, so that there is nothing to choose: {MAKE_LISTS_ADVICE}"
 
 
-def _parse_list(line: str) -> NBestList:
+def _parse_list(line: str, number: int) -> NBestList:
     document: Any = parse_json(line.encode("utf-8", "surrogatepass"))
     source, records = document["source"], document["translations"]
     if not isinstance(source, str) or not isinstance(records, list) or not records:
@@ -71,7 +72,7 @@ def _parse_list(line: str) -> NBestList:
     if not all(isinstance(each, dict) for each in records):
         raise ValueError("a translation is no JSON object")
     translations = tuple(_parse_translation(each) for each in records)
-    return NBestList(source, translations)
+    return NBestList(source, translations, number)
 
 
 def _parse_translation(record: Any) -> Translation:

@@ -69,6 +69,10 @@ def read_weights(file: Path) -> FeatureWeights:
         if value and not MIN_WEIGHT <= abs(value) <= MAX_WEIGHT:
             problem = f"has a weight of {name} that is not from {MIN_WEIGHT:g} to {MAX_WEIGHT:g} in size"
             raise DataError(f"{problem}: scale the weights, of which only the ratios matter", file=file)
+    if not any(values):
+        raise DataError(
+            "has no weight but 0, by which no translation is better than another: tune the weights again", file=file
+        )
     models, tuning = document.get("models", {}), document.get("tuning", {})
     if (
         not isinstance(models, dict)
@@ -80,7 +84,7 @@ def read_weights(file: Path) -> FeatureWeights:
 
 
 def check_weights_fit_models(weights: FeatureWeights, fingerprints: dict[str, str], file: Path) -> None:
-    """Raise DataError if the weights are for models that are not given, or for others.
+    """Raise DataError if the weights are for models that are not given, or for others, or for fewer.
 
     Args:
         weights: the weights.
@@ -95,6 +99,9 @@ def check_weights_fit_models(weights: FeatureWeights, fingerprints: dict[str, st
             raise DataError(f"has a weight of {name}: give the model by {flag}", file=file)
         if name in fingerprints and name in weights.models and weights.models[name] != fingerprints[name]:
             raise DataError(f"was tuned with another model as {flag}: tune the weights again", file=file)
+        if name in fingerprints and not weight and weights.models and name not in weights.models:
+            problem = f"was tuned without {flag}, which has no effect by these weights"
+            raise DataError(f"{problem}: remove it, or tune the weights again", file=file)
 
 
 def choose_best(scores: Floats, lists: Sequence[NBestList]) -> Ints:

@@ -106,6 +106,18 @@ def test_translations_come_with_alignments(stages: Stages, texts: Path) -> None:
     assert len((texts / "links").read_text(encoding="utf-8").splitlines()) == len(several.out.splitlines()) == 6
 
 
+def test_a_command_that_fails_leaves_the_file_of_alignments_as_it_was(stages: Stages, texts: Path) -> None:
+    write_lines(texts / "links", ["0-0"])
+    write_lines(texts / "prefixes", ["one"])
+    for model, more in ((stages.folder / "dataset", ()), (stages.folder, ("--prefixes", "prefixes"))):
+        for file, wanted in (("links", ["0-0"]), ("new", None)):
+            done = tfm("translate", model, "some.de", "--alignments", file, *more)
+            assert done.code == 65, done.err
+            assert (texts / file).exists() is (wanted is not None)
+            assert wanted is None or (texts / file).read_text(encoding="utf-8").splitlines() == wanted
+    assert not [*texts.glob(".*")]
+
+
 def test_a_picture_of_words(stages: Stages, texts: Path) -> None:
     made = tfm("attend", stages.folder, "eins zwei", "--target", "one two", "--alignments", "words.png")
     assert made.code == 0, made.err

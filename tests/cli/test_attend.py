@@ -34,6 +34,40 @@ def test_a_picture_alone(stages: Stages, tmp_path: Path, monkeypatch: pytest.Mon
     assert [file.name for file in tmp_path.iterdir()] == ["a.png"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "--kind", "cross"),
+        ("--json", "--layer", "1"),
+        ("--json", "--head", "1"),
+        ("--alignments", "a.png", "--kind", "cross"),
+        ("--png", "a.pdf"),
+        ("--alignments", "a"),
+    ],
+    ids=" ".join,
+)
+def test_what_no_output_shows_is_refused(
+    words: tuple[str, ...], stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = tfm("attend", stages.folder, "eins zwei", *words)
+    assert (made.code, words[-2] in made.err, made.out) == (2, True, ""), made.err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_pictures_are_of_the_kind_of_their_names_and_tell_what_is_drawn_as_boxes(
+    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tfm.pipeline.label_fonts._choose_fonts", lambda characters: (("DejaVu Sans",), characters))
+    for option in ("--png", "--alignments"):
+        for file, begin, is_warned in (("a.PNG", b"\x89PNG", True), ("a.svg", b"<?xml", False)):
+            made = tfm("attend", stages.folder, "eins zwei", "--target", "one two", option, file)
+            assert made.code == 0, made.err
+            assert (tmp_path / file).read_bytes().startswith(begin)
+            assert (f"{file}: no installed font has" in made.err) is is_warned, made.err
+
+
 def test_weights_for_scripts(stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = tfm("attend", stages.folder, "eins zwei", "--target", "one two", "--json")

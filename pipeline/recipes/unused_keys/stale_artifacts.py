@@ -67,7 +67,9 @@ def _dataset_values(manifest: Manifest, recipe: Recipe) -> tuple[Values, Values]
 
 
 def _model_values(manifest: Manifest, recipe: Recipe) -> tuple[Values, Values]:
-    """The parts of a training; without [model] where it starts from another model, which has the settings of that."""
+    """The parts of a training, but the place of links, which manifests leave out; without [model] where it starts from
+    another model, which has the settings of that.
+    """
     parts = ("training",) if recipe.training.init_from is not None else ("model", "training")
     old: dict[str, Any] = {"seed": manifest.seed}
     new: dict[str, Any] = {"seed": recipe.seed}
@@ -77,6 +79,8 @@ def _model_values(manifest: Manifest, recipe: Recipe) -> tuple[Values, Values]:
         if isinstance(values, dict):
             old[part] = values
             new[part] = getattr(recipe, part).model_dump(mode="json", include=set(values))
+    if recipe.training.guided_alignment is not None and new.get("training", {}).get("guided_alignment"):
+        new["training"]["guided_alignment"].pop("links")
     return old, new
 
 

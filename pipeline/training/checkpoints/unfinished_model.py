@@ -1,5 +1,6 @@
 """A checkpoint of a training, which may still be running, as a model that can translate."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from tfm.pipeline.artifacts.files import walk_tree
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, build_loaded_model, image_shape, load_image_transform
+from tfm.pipeline.model_io.model_folder import read_guided_alignment
 from tfm.pipeline.model_io.model_weights import check_shapes_match, model_weight_shapes
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
@@ -47,6 +49,7 @@ def load_checkpoint(
             lora_config = LoraConfig.model_validate(lora)
             weights = merge_adapters(*split_adapters(weights), lora_config.scale / lora_config.rank)
         tokenizers = _read_tokenizers(run, progress)
+        guided = read_guided_alignment(progress.plan["config"])
         images = load_image_transform(config, run / "training" / TOKENIZER_FOLDER)
         sizes = [each.vocab_size for each in tokenizers]
         shapes = {name: tuple(each.shape) for name, each in weights.items()}
@@ -57,7 +60,8 @@ def load_checkpoint(
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         problem = f"this version of tfm cannot build the checkpoint's model: {str(error).splitlines()[0]:.200}"
         raise DataError(problem, file=checkpoint.folder) from error
-    return build_loaded_model(config, tokenizers, weights, images, checkpoint.folder, device, dtype)
+    loaded = build_loaded_model(config, tokenizers, weights, images, checkpoint.folder, device, dtype)
+    return replace(loaded, guided=guided)
 
 
 def _read_checkpoint(run: Path, step: int | None) -> tuple[Checkpoint, dict[str, torch.Tensor]]:

@@ -71,6 +71,19 @@ def test_only_large_layers_take_part(bias: bool, monkeypatch: pytest.MonkeyPatch
     assert in_double.dtype == torch.float64
 
 
+def test_an_output_does_not_depend_on_those_that_are_computed_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a shortlist: few candidates of a sentence, more of all that are translated beside it."""
+    monkeypatch.setattr(linear, "quantize_weight", lambda weight: weight)
+    monkeypatch.setattr(linear, "int8_matmul", written_out)  # whether or not this CPU has instructions for it
+    layer, x = Linear(64, 4000, compute_dtype=torch.float32).eval(), torch.randn(5, 64)
+    outputs = torch.arange(0, 4000, 7)
+    assert outputs[:50].numel() * 64 < linear.MIN_WEIGHTS_FOR_INT8 < layer.weight.numel()
+    with torch.inference_mode(), inference_precision(layer, torch.int8):
+        whole = layer(x)
+        for some in (outputs[:50], outputs, torch.arange(4000)):
+            torch.testing.assert_close(layer.select_outputs(some)(x), whole[:, some], rtol=1e-5, atol=1e-6)
+
+
 def test_where_it_is_not_exact_it_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def cuts(x: Tensor, weight: object) -> Tensor:
         return torch.ones(len(x), 16)

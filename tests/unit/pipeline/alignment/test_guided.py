@@ -36,6 +36,7 @@ from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy, RDrop
 from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
+from tfm.pipeline.training.checkpoints.unfinished_model import load_checkpoint
 from tfm.tokenizer.tokenizer import Tokenizer
 
 TEXTS = [
@@ -264,6 +265,14 @@ def test_the_head_aligns_and_is_taken_from_then_on(dataset: Path, links: Path, t
     assert found == {(0, 0), (1, 1), (2, 2)}
     assert loaded.artifact is not None
     assert "links" in (folder / "manifest.json").read_text("utf-8")
+
+
+def test_a_checkpoint_has_the_head_that_is_trained(dataset: Path, links: Path, tmp_path: Path) -> None:
+    guided = {"links": str(links), "layer": 1, "row": "predicts"}
+    folder = run(dataset, tmp_path / "guided", training(**{**ASKED, "max_steps": 1, "guided_alignment": guided}))
+    checkpoint, published = load_checkpoint(tmp_path / "guided", None, "cpu"), load_model(folder, "cpu")
+    assert checkpoint.guided == published.guided is not None
+    assert WordAligner(checkpoint).choose_head() == AlignmentHead(1, 1)
 
 
 def test_where_no_head_can_be_trained_it_is_refused(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def split_of(pairs: list[tuple[list[int], list[int]]]) -> Split:
 
 @given(
     pairs=st.lists(st.tuples(IDS, IDS), min_size=1, max_size=7),
-    num_linked=st.integers(1, 4),
+    num_linked=st.one_of(st.integers(1, 4), st.just(1 << 40)),
     num_frequent=st.integers(0, 3),
     rows=st.integers(1, 9),
     data=st.data(),

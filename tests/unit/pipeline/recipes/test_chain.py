@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_model import publish_model
-from tfm.pipeline.errors import DataError
+from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import STAGES_BY_NAME, run_recipe_stages, run_stage
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.run_paths import RunPaths
@@ -90,6 +90,27 @@ def test_out_reaches_the_stage(tmp_path: Path, called: Called) -> None:
     (tmp_path / "small" / "dataset").mkdir()
     run_stage(RECIPE, "train", root=tmp_path, out=out, command=[], reporter=NullReporter())
     assert called[-1][1][-1] == out
+
+
+def test_a_precision_that_is_missing_is_told_before_the_stages_ahead_of_translation(
+    tmp_path: Path, called: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfm.pipeline.runtime.devices.int8_unsupported_reason", lambda: "no VNNI")
+    decoding = RECIPE.decoding.model_copy(update={"precision": "int8"})
+    recipe = RECIPE.model_copy(update={"decoding": decoding})
+
+    def run(*only: str) -> None:
+        run_recipe_stages(
+            recipe, root=tmp_path, command=["tfm"], reporter=NullReporter(), only=only or tuple(STAGES_BY_NAME)
+        )
+
+    with pytest.raises(RecipeError, match=r'"int8" is not available here: no VNNI; choose fp32 or bf16'):
+        run()
+    assert not called
+    run("tokenize", "preprocess", "train")
+    (tmp_path / "small" / "translations").mkdir()  # as another machine has made it
+    run("evaluate")
+    assert [name for name, *_ in called] == ["tokenize", "preprocess", "train", "evaluate"]
 
 
 def test_the_chain_is_closed() -> None:

@@ -153,6 +153,12 @@ def test_weights_are_written_and_read_and_know_their_models(tmp_path: Path) -> N
         check_weights_fit_models(made, {"language_model": "b"}, file)
     with pytest.raises(DataError, match="another model as --language-model"):
         check_weights_fit_models(made, {"channel": "a", "language_model": "c"}, file)
+    alone = FeatureWeights((1.0, 0.5, 0.0, -0.25), {"channel": "a"}, {"metric": "bleu"})
+    check_weights_fit_models(alone, {"channel": "a"}, file)
+    with pytest.raises(DataError, match="was tuned without --language-model, which has no effect by these weights"):
+        check_weights_fit_models(alone, given, file)
+    typed = FeatureWeights((1.0, 0.5, 0.0, -0.25), {}, {})
+    check_weights_fit_models(typed, given, file)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +169,7 @@ def test_weights_are_written_and_read_and_know_their_models(tmp_path: Path) -> N
         "{}",
         json.dumps({"weights": {"direct": 1}}),
         json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, "1")}),
+        json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, 0)}),
         json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, math.inf)}),
         json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, 1), "models": {"channel": 1}}),
         json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, 1), "tuning": []}),
@@ -195,9 +202,9 @@ def test_weights_whose_sums_are_no_numbers_are_refused(tmp_path: Path, weight: s
 
 def test_a_translation_longer_than_a_model_reads_is_an_error(scorer: FeatureScorer) -> None:
     """Cut, its channel would be that of another text."""
-    long = NBestList("a dog", (Translation("a dog " * 100, -1.0, -2.0, 200),))
+    long = NBestList("a dog", (Translation("a dog " * 100, -1.0, -2.0, 200),), 7)
     for each in (FeatureScorer(scorer.channel, None), FeatureScorer(None, scorer.language_model)):
-        with pytest.raises(DataError, match=r"reads \d+ tokens, and a translation has \d+: translate with a"):
+        with pytest.raises(DataError, match=r"reads \d+ tokens, and a translation of line 7 has \d+: translate with a"):
             each.score([long])
 
 
