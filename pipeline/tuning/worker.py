@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -68,10 +68,11 @@ def num_remaining_trials(limit: int | None, num_finished: int) -> int | None:
 
 def _run_trial(job: WorkerJob, claimed_trial: ClaimedTrial) -> TrialOutcome:
     folder = claimed_trial.folder
-    with convert_os_errors(folder):
-        make_folder_below(job.trials.folder, folder)
-        with open_file_below(job.trials.folder, folder / "log.txt", "a", encoding="utf-8") as log:
-            return run_trial(job.trials, claimed_trial, job.base, job.sets, command=job.command, log=TrialLog(log))
+    with ExitStack() as resources:
+        with convert_os_errors(folder):
+            make_folder_below(job.trials.folder, folder)
+            log = resources.enter_context(open_file_below(job.trials.folder, folder / "log.txt", "a", encoding="utf-8"))
+        return run_trial(job.trials, claimed_trial, job.base, job.sets, command=job.command, log=TrialLog(log))
 
 
 def describe_outcome(trials: Trials, claimed_trial: ClaimedTrial, outcome: TrialOutcome) -> str:

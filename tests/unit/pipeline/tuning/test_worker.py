@@ -3,11 +3,16 @@
 import os
 import signal
 import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tfm.pipeline.errors import WriteError
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.tuning.worker import _start_processes
+from tfm.pipeline.tuning import worker
+from tfm.pipeline.tuning.worker import WorkerJob, _start_processes
 
 # Says that it listens, and then of each signal that it came; ends a while after the first.
 PROGRAM = """
@@ -60,3 +65,25 @@ def test_what_they_say_is_shown_to_the_end() -> None:
     with _start_processes([sys.executable, "-c", program], os.environ, 1, heard) as processes:
         pass
     assert (heard.lines, processes[0].returncode) == (["one", "two"], 3)
+
+
+def run_trial_in(folder: Path) -> None:
+    """Run a trial whose folder is `7` in the folder of a search."""
+    trials: Any = SimpleNamespace(folder=folder)
+    claimed: Any = SimpleNamespace(folder=folder / "7")
+    worker._run_trial(WorkerJob(trials, Path("base.toml"), (), (), NullReporter()), claimed)
+
+
+def test_a_file_that_a_trial_misses_is_no_fault_of_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def read_corpus(*args: object, **kwargs: object) -> None:
+        (tmp_path / "corpus.txt").read_text()
+
+    monkeypatch.setattr(worker, "run_trial", read_corpus)
+    with pytest.raises(FileNotFoundError, match=r"corpus\.txt"):
+        run_trial_in(tmp_path)
+
+
+def test_a_log_that_cannot_be_written_is_named_with_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "7" / "log.txt").mkdir(parents=True)
+    with pytest.raises(WriteError, match=r"7: cannot be written: .*log\.txt"):
+        run_trial_in(tmp_path)
