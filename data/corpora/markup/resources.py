@@ -23,6 +23,11 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         "is a dictionary as lt-expand of Apertium writes it: make TSV of it, as by "
         r"sed -E 's/<[^<>:]*>//g; s/:([<>]:)?/\t/' FILE, which cuts its tags, " + TSV_ADVICE
     ),
+    re.compile(rf'(?:;.*\n|MNCL\n)*(?:\( *"[^"\n]+" +\S+ +\(.*\) *\) *{EOL}){{2}}'): (
+        "is a lexicon of Festival: make TSV of it, as by "
+        r"""sed -nE 's/^\( *"([^"]+)" +[^ ]+ +(.*)\) *$/\1\t\2/; /\t/ {s/[()]//g; s/ +[0-9]\b//g; s/ +$//; p}' FILE, """
+        + TSV_ADVICE
+    ),
     re.compile(rf"(?:[0-9]+(?:\\[^\\\n]*){{3,}}{EOL}){{2}}"): (
         r"is a lexicon whose columns stand between backslashes, as CELEX: make TSV of it, as by tr '\\' '\t' < FILE, "
         + TSV_ADVICE

@@ -1,4 +1,4 @@
-"""The format of a file whose name does not say it, by its first lines; and files that are no texts or tables."""
+"""The format of a file by its name or its first lines; and files that are no texts or tables."""
 
 import re
 from collections.abc import Sequence
@@ -32,6 +32,13 @@ from tfm.data.formats.conllu import NUM_COLUMNS
 from tfm.data.formats.fasttext import LABEL_PREFIX, is_pronunciation
 from tfm.data.lines import open_lines, open_maybe_compressed
 
+FORMAT_BY_EXTENSION = {
+    "csv": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl",
+    "parquet": "parquet", "conllu": "conllu", "cupt": "conllu",
+    "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
+    "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
+}  # fmt: skip
+"""By the ending of a name."""
 TAG_PATTERN = re.compile(rf"(?:[{TAG_LETTERS}]-\S+|O)")
 SENTIMENT_NAMES = "positive|negative|neutral|pos|neg|neu|ham|spam"
 CLASS_PATTERN = re.compile(rf"([0-9]|[A-Z]{{2,}}(?::[A-Za-z]+)?|(?i:{SENTIMENT_NAMES})) [^\t]*\Z")
@@ -70,7 +77,7 @@ def detect_content_format(path: Path) -> str:
         return "jsonl"
     has_words = has_word_per_line(path)
     filled = [line for line in lines if line.strip()]
-    if has_words_and_phones(filled):
+    if not has_words and has_words_and_phones(filled):
         return "labelled"
     if (problem := markdown_problem(lines) or (None if has_words else fixed_width_problem(lines))) is not None:
         raise ExportableFileError(problem, file=path)

@@ -19,6 +19,7 @@ from tfm.data.corpora.paths.column_choice import (
     is_header,
 )
 from tfm.data.corpora.paths.content_formats import (
+    FORMAT_BY_EXTENSION,
     MAX_LINES_SAMPLED,
     check_layout,
     detect_content_format,
@@ -43,13 +44,6 @@ from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
 
-FORMAT_BY_EXTENSION = {
-    "csv": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl",
-    "parquet": "parquet", "conllu": "conllu", "cupt": "conllu",
-    "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
-    "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
-}  # fmt: skip
-"""By the ending of a name."""
 MAX_ROWS_BEHIND, ROWS_PER_SAMPLE = 10_000, 100
 FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""

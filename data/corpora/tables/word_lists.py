@@ -23,7 +23,7 @@ NO_WORD_PATTERN, SENTENCE_END = re.compile(r"[:|/\\=]"), re.compile(r"[^\W\d_]{2
 """Marks of names and tables, which words of a lexicon have not, and ends of sentences, which phones have not."""
 PLACE_IN_WORD = re.compile(r"_[BIES]|[0-9]")
 LETTER_PATTERN = re.compile(r"[^\W\d_]")
-CODES_END = "</w>"
+CELL_ENDS, CODES_END = ",;:", "</w>"
 
 
 def are_word_pairs(lines: Sequence[str]) -> bool:
@@ -36,6 +36,8 @@ def are_word_pairs(lines: Sequence[str]) -> bool:
     if len(rows) < MIN_ROWS_JUDGED or len(rows) < len(lines) or any(len(row) != 2 for row in rows):
         return False
     have_letters = all(_has_letter(row[0]) and _has_letter(row[1]) for row in rows)
+    if all(row[0][-1] in CELL_ENDS for row in rows):
+        return False
     words, translations = ({row[place] for row in rows} for place in (0, 1))
     return have_letters and MAX_TRANSLATIONS * len(words) >= len(rows) and 2 * len(translations) > len(rows)
 
@@ -67,8 +69,8 @@ def lexicon_problem(lines: Sequence[str]) -> str | None:
 
 
 def vocabulary_problem(lines: Sequence[str]) -> str | None:
-    """Why lines are no texts, but words with their numbers or frequencies, or merges of byte-pair encoding; None if
-    not.
+    """Why lines are no texts, but words with their numbers, frequencies or flags, translations of words with their
+    probabilities, or merges of byte-pair encoding; None if not.
 
     lines: the first of a file.
     """
@@ -76,6 +78,11 @@ def vocabulary_problem(lines: Sequence[str]) -> str | None:
     if len(rows) < MIN_ROWS_JUDGED:
         return None
     widths = {*map(len, rows)}
+    if widths == {1} and lines[0].strip().isdecimal() and 2 * sum("/" in row[0][1:] for row in rows) > len(rows):
+        return "is words with flags, as of Hunspell: cut the words, as by sed '1d; s|/.*||' FILE"
+    if widths == {3} and all(PROBABILITY_PATTERN.fullmatch(row[2]) and _has_letter(row[0]) for row in rows):
+        remedy = """awk '{print $1 "\\t" $2}' FILE, and set format = "tsv", source = 0, target = 1"""
+        return f"is translations of words with their probabilities, as of Moses: cut these, as by {remedy}"
     are_merges = widths == {2} or (widths == {3} and all(row[2].isdecimal() for row in rows))
     if are_merges and any(row[1].endswith(CODES_END) for row in rows):
         return "is codes of byte-pair encoding, and no text: `tfm tokenize --from FILE` reads them"
@@ -107,7 +114,7 @@ def _are_pronunciations(rows: Sequence[Sequence[str]]) -> bool:
         return any(len(row) > 2 for row in rows)
     units = [unit for row in rows for unit in row[1:]]
     inventory = {*units}
-    if max(map(len, units)) > MAX_UNIT_CHARACTERS or 2 * len(words) < len(rows):
+    if max(map(len, units)) > MAX_UNIT_CHARACTERS or 2 * len(words) < len(rows) or len({*map(len, rows)}) == 1:
         return False
     if len(inventory) > MAX_INVENTORY_SHARE * len(units) + MIN_INVENTORY or 2 * len(words & inventory) > len(words):
         return False

@@ -26,6 +26,12 @@ MIN_WIDTH_2009, PREDICATE_MARK_2009, MIN_WIDTH_2012 = 14, 12, 12
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
 TAGGED_WORD_PATTERNS = {mark: re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_")}
 """Words with their labels behind a mark: Anna|NNP|B-PER."""
+ENTITY_NAMES = "PER|PERS|LOC|ORG|MISC|GPE|PERSON|LOCATION|ORGANIZATION"
+INLINE_TAG_PATTERN = re.compile(
+    rf"<(?:{ENTITY_NAMES})>[^<]+</|<START:[\w-]+> |<(?:ENAMEX|NUMEX|TIMEX)\b|\[(?:{ENTITY_NAMES}) [^][]+\]"
+)
+"""Tags of entities around their words, as of OpenNLP, MUC and NLTK."""
+MAX_TEXTS_SAMPLED = 20
 WEBANNO_BEGIN = "#FORMAT=WebAnno TSV"
 NAME_PARTS = frozenset("ne ner pos tag chunk label iob bio".split())
 """Parts of names of columns with labels, as NE-COARSE-LIT of HIPE."""
@@ -175,7 +181,12 @@ def tagged_words_problem(path: Path) -> str | None:
         return 'is TSV of WebAnno or INCEpTION: export it as CoNLL 2002, and set format = "conll"'
     if are_tagged_sentences(path):
         return 'its lines are sentences with their tags: set format = "tsv", source = 0, target = 1'
-    lines = list(islice((line.split() for line in open_lines(path) if line.strip()), MIN_WORDS_SAMPLED))
+    texts = list(islice(filter(str.strip, open_lines(path)), MAX_TEXTS_SAMPLED))
+    matches = [match for text in texts if (match := INLINE_TAG_PATTERN.search(text)) is not None]
+    if 2 * len(matches) > len(texts):
+        remedy = 'write a word and its tag a line, and set format = "conll"'
+        return f"its lines are sentences with tags around entities ({matches[0][0][:40]}): {remedy}"
+    lines = [text.split() for text in texts[:MIN_WORDS_SAMPLED]]
     words = [word for line in lines for word in line]
     if not lines or len(words) < MIN_WORDS_SAMPLED * len(lines):
         return None

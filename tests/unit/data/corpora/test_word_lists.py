@@ -119,6 +119,11 @@ def test_probabilities_in_columns_of_their_own_are_passed_over(tmp_path: Path) -
         ),
         ("t h\nth e</w>\ni n\na n</w>\ne r\nan d</w>\no n</w>\nh e\n", "is codes of byte-pair encoding"),
         ("t h 30\nth e</w> 29\ni n 20\na n</w> 9\ne r 8\nan d</w> 7\no n</w> 6\nh e 5\n", "is codes of byte-pair"),
+        ("10\n" + "".join(f"{word}/SM\n" for word in WORDS), "is words with flags, as of Hunspell: cut the words, as"),
+        (
+            "".join(f"{word} {word[::-1]} 0.{n}1\n" for n, word in enumerate(WORDS)),
+            "with their probabilities, as of Moses",
+        ),
         ("<unk>\t0\n<s>\t0\n</s>\t0\n\u2581the\t-3.2\n", "is the vocabulary of a SentencePiece model, and no text"),
     ],
 )
@@ -126,13 +131,26 @@ def test_vocabularies_are_named(text: str, problem: str, tmp_path: Path) -> None
     (tmp_path / "a.txt").write_text(text, "utf-8")
     with pytest.raises(DataError, match=problem) as error:
         resolve_splits(DataConfig.model_validate({"path": str(tmp_path / "a.txt")}))
-    if (command := re.search(r"awk .*", str(error.value))) is not None:
-        done = subprocess.run(command[0].replace("FILE", str(tmp_path / "a.txt")), shell=True, capture_output=True)
-        assert done.stdout.decode().split()[-len(WORDS) :] == WORDS
+    if (command := re.search(r"(?<=as by )(awk|sed) .* FILE", str(error.value))) is not None:
+        command_line = command[0].replace("FILE", str(tmp_path / "a.txt"))
+        written = subprocess.run(command_line, shell=True, capture_output=True, text=True).stdout
+        assert [line.split("\t")[0] for line in written.splitlines()][-len(WORDS) :] == WORDS
+
+
+@pytest.mark.parametrize("mark", [" : ", " \u2013 ", " - "])
+def test_phrases_and_their_translations_around_a_mark_are_read(mark: str, tmp_path: Path) -> None:
+    pairs = [(f"the {word}", other) for word, other in zip(WORDS, GERMAN, strict=True)]
+    (tmp_path / "a.txt").write_text("".join(f"{one}{mark}{other}\n" for one, other in pairs))
+    assert list(read_pairs(corpus(advised(tmp_path / "a.txt")))) == pairs
+    (tmp_path / "a.txt").write_text("".join(f"The {one} of it ran away{mark}{other}\n" for one, other in pairs))
+    assert "OTHER" in advised(tmp_path / "a.txt")
 
 
 TEXTS = {
     "tagged": "".join(f"{word} {'NN' if n % 2 else 'VB'}\n" for n, word in enumerate(WORDS)),
+    "two tags": "".join(
+        f"{word.upper()} {'NN' if n % 2 else 'VB'} {'NP' if n % 3 else 'VP'}\n" for n, word in enumerate(WORDS)
+    ),
     "numbered": "".join(f"{n} {word}\n" for n, word in enumerate(WORDS)),
     "numbers": "".join(f"{n} {n + 1} {n + 2}\n" for n in range(30)),
     "characters": "".join(f"{' '.join(word)}\n" for word in WORDS),
@@ -145,6 +163,7 @@ TEXTS = {
     "xie4 xie4 ni3\n",
     "english": "Where is he\nHe is here\n"
     "Are you sure\nYes I am\nGo to bed\nSit down now\nLook at me\nI see it\nCome here\n",
+    "keys": "".join(f"{word}: {other}\n" for word, other in zip(WORDS, GERMAN, strict=True)),
     "few pairs": "a dog\ntwo cats\nthe sea\n",
 }
 

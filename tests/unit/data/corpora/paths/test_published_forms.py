@@ -110,6 +110,10 @@ NAMED: dict[str, tuple[str, str]] = {
     "expanded": ("dog<n><sg>:Hund<n><sg>\ncat<n>:>:Katze<n><f>\n", "as lt-expand of Apertium writes it: make TSV"),
     "analysed": ("dogs:dog<n><pl>\nwent:<:go<vblex><past>\n", "as lt-expand of Apertium writes it: make TSV of it"),
     "celex.cd": ("1\\dog\\94\\1\\dQg\\[CVC]\n2\\cat\\9\\1\\k&t\\[CVC]\n", "between backslashes, as CELEX: make TSV"),
+    "festival.scm": (
+        'MNCL\n("dog" nn (((d o) 1) ((g) 0)))\n("a" dt (((@) 0)))\n',
+        "is a lexicon of Festival: make TSV of it, as by sed",
+    ),
     "vpl.txt": ("GEN 1:1 In the\nGEN 1:2 And the\n1CH 1:1 Adam\n", "has names of verses before its texts"),
     "rct.txt": (
         "###24293578\nOBJECTIVE\tTo see a dog .\nRESULTS\tYes .\n\n###24854809\nMETHODS\tSeen .\n\n",
@@ -155,6 +159,7 @@ def test_forms_that_hold_no_texts_a_line_are_named(name: str, tmp_path: Path) ->
         ("expanded", "dog\tHund\ncat\tKatze\n"),
         ("analysed", "dogs\tdog\nwent\tgo\n"),
         ("celex.cd", "1\tdog\t94\t1\tdQg\t[CVC]\n2\tcat\t9\t1\tk&t\t[CVC]\n"),
+        ("festival.scm", "dog\td o g\na\t@\n"),
         ("vpl.txt", "In the\nAnd the\nAdam\n"),
         ("rct.txt", "OBJECTIVE\tTo see a dog .\nRESULTS\tYes .\nMETHODS\tSeen .\n"),
         ("intents", "add x:y\tO B-artist\nplay it\tO O\n"),

@@ -153,6 +153,24 @@ def test_webanno_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "<PER>Anna</PER> lives in <LOC>Rome</LOC> .\nEva sings .\n<PER>Eva</PER> sings .\n",
+        "<START:person> Anna <END> lives in Rome .\n",
+        '<ENAMEX TYPE="PERSON">Anna</ENAMEX> lives .\n',
+        "[PER Anna] lives in [LOC Rome] .\n",
+    ],
+)
+def test_tags_around_entities_are_named(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text(text)
+    with pytest.raises(DataError, match=r"sentences with tags around entities \(.*\): write a word and its tag a line"):
+        resolve_splits(DataConfig.model_validate({"path": str(file)}))
+    file.write_text("<b>bold</b> text\n<i>x</i>\n[see Rome]\n")
+    assert "OTHER" in advised(file)
+
+
+@pytest.mark.parametrize(
     ("text", "columns"),
     [
         ("The/at 1\\/2/cd dog/nn ./.\nNo/uh ,/, no/uh\n", ["The at", "1\\/2 cd", "dog nn", ". ."]),
