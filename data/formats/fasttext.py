@@ -16,7 +16,7 @@ IS_LABEL_COLUMN = {"text": False, "label": True, "source": False, "target": True
 COMMENT_LINE_MARK = ";;;"
 PRONUNCIATION_PATTERN = re.compile(r"(?=.*[A-Z][0-2])(\S+\s+[A-Z]{1,3}[0-2]?(?:[ \t]+[A-Z]{1,3}[0-2]?)*)([ \t]+#.*)?")
 """A word and its phones in ARPAbet, of which one has a stress, and behind them perhaps a comment."""
-SOUND_PATTERN = re.compile(r"<[^<>\s]+>|\[[^][\s]+\]|\{[^{}\s]+\}|!SIL|!sil")
+SOUND_PATTERN = re.compile(r"<[^<>\s]+>|\[[^][\s]+\]|\{[^{}\s]+\}|\([a-z]+\)|!SIL|!sil")
 """Words of a lexicon that stand for silence, noise and unknown words."""
 VARIANT_PATTERN = re.compile(r"\S+\([0-9]+\)")
 
@@ -74,7 +74,7 @@ def read_labelled(
         on_warning(path, f"{have} the number of a variant, as in a(2), which is read as part of the word: {remedy}")
     if on_warning is not None and num_sounds:
         stand = format_count(num_sounds, "word stands", "words stand")
-        remedy = r"leave these lines out, as by grep -vE '^([<[{][^ ]+[]>}]|!SIL|!sil)[[:space:]]' FILE"
+        remedy = r"leave these lines out, as by grep -vE '^([<[{(][^ ]+[]>})]|!SIL|!sil)[[:space:]]' FILE"
         on_warning(path, f"{stand} for silence or noise, as <SIL> does, and would be learned: {remedy}")
 
 

@@ -10,11 +10,11 @@ from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
 from tfm.pipeline.alignment.pharaoh import GoldLinks, Link, parse_gold_links
 
-LINK_LINE = re.compile(r"([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([0-9]{1,9})(?:[ \t]+([SP]))?(?:[ \t]+[0-9.]+)?")
+LINK_LINE = re.compile(r"([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([0-9]{1,9})(?:[ \t]+([SPsp]))?(?:[ \t]+[0-9.]+)?")
 """The number of the pair, the places of both words, from 1 (0 is no word), whether the link is sure, and how sure."""
 PAIR_LINE = re.compile(r"([0-9]{1,9})[ \t]+([0-9]+[-p?][0-9]+(?:[ \t].*)?)")
 """The number of the pair and its links, as Pharaoh has them."""
-POSSIBLE = "P"
+POSSIBLE = frozenset("Pp")
 
 
 def are_numbered(file: Path) -> bool:
@@ -58,7 +58,7 @@ def _parse_line(line: str) -> tuple[int, GoldLinks]:
     if (match := LINK_LINE.fullmatch(line)) is not None:
         pair, source, target = int(match[1]), int(match[2]), int(match[3])
         link: set[Link] = {(source - 1, target - 1)} if source and target else set()
-        return pair, GoldLinks(frozenset() if match[4] == POSSIBLE else frozenset(link), frozenset(link))
+        return pair, GoldLinks(frozenset() if match[4] in POSSIBLE else frozenset(link), frozenset(link))
     if (match := PAIR_LINE.fullmatch(line)) is not None:
         return int(match[1]), parse_gold_links(match[2])
     raise ValueError("has no number of a pair before its links, as the first line has")

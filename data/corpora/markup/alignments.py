@@ -8,7 +8,7 @@ LINK = r"[0-9]+[-?p][0-9]+(?::[0-9.e-]+)?"
 LINKS_PATTERN = re.compile(rf"{LINK}(?: {LINK})* ?(?:\|\|\| .*)?")
 """The links of a pair, perhaps with probabilities or, behind them, a score."""
 NUMBERED_LINKS_PATTERN = re.compile(rf"(?P<pair>[0-9]+)[ \t]+{LINK}(?:[ \t]+{LINK})*")
-LINK_PATTERN = re.compile(r"(?P<pair>[0-9]+)[ \t]+[0-9]+[ \t]+[0-9]+(?P<kind>[ \t]+[SP])?(?:[ \t]+[0-9.]+)?")
+LINK_PATTERN = re.compile(r"(?P<pair>[0-9]+)[ \t]+[0-9]+[ \t]+[0-9]+(?P<kind>[ \t]+[SPsp])?(?:[ \t]+[0-9.]+)?")
 """A link, as of NAACL 2003."""
 SENT_PATTERN = re.compile(r"SENT: [0-9]+\n(?:[SP] [0-9]+ [0-9]+(?:\n|\Z))+")
 MIN_NUMBERED_LINES = 3

@@ -23,6 +23,7 @@ NO_WORD_PATTERN, SENTENCE_END = re.compile(r"[:|/\\=]"), re.compile(r"[^\W\d_]{2
 """Marks of names and tables, which words of a lexicon have not, and ends of sentences, which phones have not."""
 PLACE_IN_WORD = re.compile(r"_[BIES]|[0-9]")
 LETTER_PATTERN = re.compile(r"[^\W\d_]")
+SENTENCE_MARKS = ".!?。！？"
 CELL_ENDS, CODES_END = ",;:", "</w>"
 
 
@@ -107,6 +108,8 @@ def _are_pronunciations(rows: Sequence[Sequence[str]]) -> bool:
     min_rows = MIN_ROWS_JUDGED if len(rows) == num_rows else MIN_ROWS_BESIDE_MARKS
     if len(rows) < min_rows or any(len(row) < 2 for row in rows):
         return False
+    if any(PROBABILITY_PATTERN.fullmatch(row[1]) for row in rows):
+        return False
     words = {row[0] for row in rows}
     if 4 * sum(len(word) == 1 for word in words) > 3 * len(words):
         return False
@@ -122,6 +125,8 @@ def _are_pronunciations(rows: Sequence[Sequence[str]]) -> bool:
         return False
     num_marked = sum(NO_WORD_PATTERN.search(row[0]) is not None for row in rows)
     num_ends = sum(SENTENCE_END.search(unit) is not None for unit in units)
+    if 4 * sum(row[-1] in SENTENCE_MARKS for row in rows) > len(rows):
+        return False
     if 10 * num_marked > len(rows) or 20 * num_ends > len(units):
         return False
     unit_size = sum(len(PLACE_IN_WORD.sub("", unit)) for unit in units) / len(units)
@@ -130,7 +135,7 @@ def _are_pronunciations(rows: Sequence[Sequence[str]]) -> bool:
     num_long = sum(len(row) - 1 > UNITS_PER_CHARACTER * len(row[0]) + NUM_FURTHER_UNITS for row in rows)
     num_letters = sum(map(_has_letter, units))
     has_sequences = 2 * sum(len(row) > 2 for row in rows) > len(rows)
-    return has_sequences and 10 * num_long <= len(rows) and 10 * num_letters >= 9 * len(units)
+    return has_sequences and 10 * num_long <= len(rows) and 4 * num_letters >= 3 * len(units)
 
 
 def _without_probabilities(row: Sequence[str]) -> list[str]:

@@ -68,10 +68,14 @@ def find_label_column(path: Path, layout: ColumnLayout, word_column: int) -> int
     if all(TAG_PATTERN.fullmatch(row[last]) for sentence in sentences for row in sentence):
         return None
     tagged = [place for place in range(layout.width) if place != word_column and _has_tags(sentences, place)]
-    if tagged or word_column != last:
-        return tagged[0] if tagged else None
-    others = [place for place in range(last) if not _are_numbers(sentences, place)]
-    return others[-1] if others else None
+    if tagged:
+        return tagged[0]
+    if word_column != last and not _has_signs(sentences, last):
+        return None
+    others = (place for place in reversed(range(last)) if place != word_column)
+    return next(
+        (each for each in others if not _are_numbers(sentences, each) and not _has_signs(sentences, each)), None
+    )
 
 
 def other_tag_columns(path: Path, layout: ColumnLayout) -> list[int]:
@@ -115,7 +119,7 @@ def unlabelled_problem(path: Path, layout: ColumnLayout) -> str | None:
     word = find_word_column(path, layout)
     others = [place for place in range(layout.width) if place != word]
     are_numbered = others and word > 0 and all(_are_numbers(sentences, place) for place in others)
-    have_signs = others and all(len({row[place] for row in rows} | NO_LABELS) == len(NO_LABELS) for place in others)
+    have_signs = others and all(_has_signs(sentences, place) for place in others)
     if len(rows) < MIN_WORDS_SAMPLED or not (are_numbered or have_signs):
         return None
     has_comments = any(line.startswith(COMMENT_MARK) for line in islice(open_lines(path), MAX_WORDS_SAMPLED))
@@ -216,6 +220,10 @@ def _are_numbers(sentences: Sequence[Sequence[Sequence[str]]], place: int) -> bo
         for sentence in sentences
         for row in sentence
     )
+
+
+def _has_signs(sentences: Sequence[Sequence[Sequence[str]]], place: int) -> bool:
+    return {row[place] for sentence in sentences for row in sentence} <= NO_LABELS
 
 
 def _go_on(sentences: Sequence[Sequence[Sequence[str]]], place: int) -> bool:

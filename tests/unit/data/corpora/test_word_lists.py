@@ -38,6 +38,8 @@ LEXICONS = {
     "position.txt": "!SIL SIL\n" + "".join(f"{word} {' '.join(f'{c.upper()}_I' for c in word)}\n" for word in WORDS),
     "spelled.txt": "".join(f"{word} {letters}\n" for word, letters in SPELLED),
     "spaces.dict": "".join(f"{word}  {letters.upper()}\n" for word, letters in SPELLED),
+    "symbols.dict": "AB a b\nABAISSANT a b E s @\nABAISSEMENT a b E s ^ m @\nABAISSERA a b E s ^ R a\nABANDON a b @ d\n"
+    "ABRIT a b R i\nABAT-SON a b a s N\nABAISSEZ a b E s e\n",
     "ipa.dict": "Hund h ʊ n t\nKatze k a t͡s ə\nHaus h aʊ̯ s\nBaum b aʊ̯ m\nAuto aʊ̯ t oː\nMann m a n\nFrau f ʁ aʊ̯\n"
     "Kind k ɪ n t\n",
     "aishell.txt": "SIL sil\n<NOISE> sil\n"
@@ -164,6 +166,7 @@ TEXTS = {
     "english": "Where is he\nHe is here\n"
     "Are you sure\nYes I am\nGo to bed\nSit down now\nLook at me\nI see it\nCome here\n",
     "keys": "".join(f"{word}: {other}\n" for word, other in zip(WORDS, GERMAN, strict=True)),
+    "sentences": "".join(f"{word} is so big .\n{word.upper()} is .\n" for word in WORDS),
     "few pairs": "a dog\ntwo cats\nthe sea\n",
 }
 

@@ -27,6 +27,7 @@ FORMS = {
     "naacl": "0001 1 1 S\n0001 3 2 S\n0001 2 2 P\n0003 1 1 S\n0003 0 2 S\n",
     "confidence": "1 1 1 S 0.9\n1 3 2 S 1\n1 2 2 P 0.1\n3 1 1 S 1\n",
     "tabs": "0001\t1\t1\tS\n0001\t3\t2\tS\n0001\t2\t2\tP\n\n0003\t1\t1\tS\n",
+    "small": "1 1 1 s\n1 3 2\n1 2 2 p\n3 1 1 s\n",
     "from zero": "0 1 1 S\n0 3 2 S\n0 2 2 P\n2 1 1 S\n",
     "numbered": "1 0-0 2-1 1p1\n3 0-0\n",
     "numbered, tabs": "0\t0-0 2-1 1?1\n2\t0-0\n",

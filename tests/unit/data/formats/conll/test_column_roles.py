@@ -30,6 +30,7 @@ def written(*columns: str, separator: str = "\t") -> str:
                 "word": word, "tag": tag, "begin": place, "end": place + len(word), "number": number, "total": total,
                 "span": f"{place}-{place + len(word)}", "place": f"{sentence + 1}-{number}", "lemma": word.lower(),
                 "sentence": f"s{sentence}", "second": f"{place / 10}", "part": "NN" if number % 2 else "VB",
+                "none": "_",
             }  # fmt: skip
             lines.append(separator.join(str(cells[column]) for column in columns) + "\n")
             place += len(word) + 1
@@ -53,6 +54,8 @@ def written(*columns: str, separator: str = "\t") -> str:
         (("word", "tag", "begin", "end"), "target = 1"),
         (("word", "tag", "part", "lemma"), "target = 1"),
         (("word", "part", "tag"), ""),
+        (("word", "tag", "none", "none"), "target = 1"),
+        (("word", "part", "none"), "target = 1"),
     ],
 )
 @pytest.mark.parametrize("separator", ["\t", " "])
@@ -65,11 +68,17 @@ def test_words_and_labels_are_found_beside_places(
         file.write_text(written(*columns, separator=separator))
         advice = advised(file)
         assert advice == f'{{ format = "conll", path = "{file}"{", " * bool(keys)}{keys} }}'
-        assert list(read_pairs(corpus(advice))) == EXPECTED
+        labels = [tags for _, tags in EXPECTED] if "tag" in columns else ["NN VB NN"] * 2
+        assert list(read_pairs(corpus(advice))) == [
+            (words, tags) for (words, _), tags in zip(EXPECTED, labels, strict=True)
+        ]
     plain = CorpusConfig(format="conll", path=str(file))
     if "source" in keys:
         remedy = rf"its first column .*: set source to the number of the column with the words, such as {keys[9]}"
         with pytest.raises(DataError, match=remedy):
+            list(read_pairs(plain))
+    elif "none" in columns:
+        with pytest.raises(DataError, match=r"its label .* is _, which says that the word has none: name a target col"):
             list(read_pairs(plain))
     else:
         with collect_remarks() as remarks:
