@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tfm.data.corpora.tables.layouts import has_usual_names, markdown_problem, split_sample
+from tfm.data.formats.conll.column_roles import WORDS_ALONE_REMEDY, are_words_alone
 from tfm.data.formats.fasttext import LABEL_PREFIX
 
 MIN_LINES_JUDGED, MIN_JSON_LINES_JUDGED = 4, 2
@@ -29,6 +30,8 @@ def table_remark(lines: Sequence[str]) -> str | None:
 
     lines: the first of a file.
     """
+    if are_words_alone(lines):
+        return f"has a word a line and blank lines between sentences, {AS_TEXTS}: {WORDS_ALONE_REMEDY}"
     filled = [line.strip(" \r") for line in lines if line.strip()]
     remark = _json_remark(filled)
     if remark is not None or len(filled) < MIN_LINES_JUDGED or max(map(len, filled)) > MAX_LINE_CHARACTERS:

@@ -20,8 +20,8 @@ FORMATS_BY_KEY = {
     "inline_tags": ("tmx", "xliff"),
 }
 """The formats that each key is for."""
-DELIMITER_PATTERN = re.compile(r'[^\r\n"\\ ]|[^\r\n"\\]*[^\s"\\][^\s"\\][^\r\n"\\]*')
-"""One or several characters; not a comma with a space, since quotation marks may follow it."""
+DELIMITER_PATTERN = re.compile(r'[^\r\n"\\ ]| [^\s"\\,;|] |[^\r\n"\\]*[^\s"\\][^\s"\\][^\r\n"\\]*')
+"""One or several characters, or one between spaces; not a comma with a space, as quotation marks may follow it."""
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "parquet", "huggingface")
 """The formats whose rows have a cell for each column, so that several can be the source."""
 UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (

@@ -16,6 +16,8 @@ IS_LABEL_COLUMN = {"text": False, "label": True, "source": False, "target": True
 COMMENT_LINE_MARK = ";;;"
 PRONUNCIATION_PATTERN = re.compile(r"(?=.*[A-Z][0-2])(\S+\s+[A-Z]{1,3}[0-2]?(?:[ \t]+[A-Z]{1,3}[0-2]?)*)([ \t]+#.*)?")
 """A word and its phones in ARPAbet, of which one has a stress, and behind them perhaps a comment."""
+SOUND_PATTERN = re.compile(r"<[^<>\s]+>|\[[^][\s]+\]|\{[^{}\s]+\}|\([a-z]+\)|!SIL|!sil")
+"""Words of a lexicon that stand for silence, noise and unknown words."""
 VARIANT_PATTERN = re.compile(r"\S+\([0-9]+\)")
 
 
@@ -28,15 +30,15 @@ def read_labelled(
         path: the file.
         columns: names, of IS_LABEL_COLUMN.
         on_warning: is told how many comments of a dictionary of pronunciations are left out, and how many of its words
-            have the number of a variant.
+            have the number of a variant, or stand for silence or noise.
 
     Raises:
         DataError: naming file and line; also of a line without a label in a file whose first one has fastText's, which
             may stand behind the text too.
     """
     is_prefixed: bool | None = None
-    is_dictionary = True
-    num_comments = num_variants = 0
+    is_dictionary, has_words = True, columns[0] == "label"
+    num_comments = num_variants = num_sounds = 0
     for number, line in enumerate(open_lines(path), 1):
         if is_dictionary and line.startswith(COMMENT_LINE_MARK):
             num_comments += 1
@@ -48,7 +50,6 @@ def read_labelled(
             is_dictionary = is_pronunciation(line)
         if is_dictionary and (match := PRONUNCIATION_PATTERN.fullmatch(line)) is not None:
             num_comments += match[2] is not None
-            num_variants += VARIANT_PATTERN.fullmatch(match[1].split()[0]) is not None
             line = match[1]
         if is_prefixed is None:
             is_prefixed = line.startswith(LABEL_PREFIX) or _split_last(line)[1].startswith(LABEL_PREFIX)
@@ -61,6 +62,9 @@ def read_labelled(
                 raise _several_labels_error(label, _split_label(text)[0], path, number)
         if not label:
             raise DataError(f"its label is empty: {LABEL_PREFIX} must be followed by a name", file=path, line=number)
+        if is_dictionary or has_words:
+            num_variants += VARIANT_PATTERN.fullmatch(label) is not None
+            num_sounds += has_words and SOUND_PATTERN.fullmatch(label) is not None
         yield tuple((text, label)[IS_LABEL_COLUMN[column]] for column in columns)
     if on_warning is not None and num_comments:
         on_warning(path, f"{format_count(num_comments, 'comment')} (;;; or #) left out")
@@ -68,6 +72,10 @@ def read_labelled(
         have = format_count(num_variants, "word has", "words have")
         remedy = r"cut it by sed -E 's/^([^ ]+)\([0-9]+\)/\1/' FILE"
         on_warning(path, f"{have} the number of a variant, as in a(2), which is read as part of the word: {remedy}")
+    if on_warning is not None and num_sounds:
+        stand = format_count(num_sounds, "word stands", "words stand")
+        remedy = r"leave these lines out, as by grep -vE '^([<[{(][^ ]+[]>})]|!SIL|!sil)[[:space:]]' FILE"
+        on_warning(path, f"{stand} for silence or noise, as <SIL> does, and would be learned: {remedy}")
 
 
 def is_pronunciation(line: str) -> bool:

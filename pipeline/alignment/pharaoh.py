@@ -1,15 +1,14 @@
 """Alignments in Pharaoh's form: a line for each pair, "0-0 1-2 2-1": places of words of source and target, from 0.
 
-In gold alignments "1p2" is a possible link, "1-2" a sure one.
+In gold alignments "1p2" or "1?2" is a possible link, "1-2" a sure one.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.data.errors import DataError
-from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input
 
 Link = tuple[int, int]
@@ -23,16 +22,13 @@ OTHER_FORMS = {
     re.compile(r"# Sentence pair \(\d+\) .*"): (
         "is GIZA++'s form (A3): make Pharaoh's of both directions, as by giza2bal.pl and symal of Moses"
     ),
-    re.compile(r"\d+ \d+ \d+( [SP])?( [0-9.]+)?"): (
-        "is a link a line, as of NAACL 2003: write the links of a pair in one line, counted from 0, 1-2 or 1p2"
-    ),
     re.compile(
         r"(\d+[-p]\d+ )*(\d+[-p]\d+ ?)?\|\|\| .*"
     ): "has a score behind its links: cut it, as by sed 's/ *|||.*//'",
     re.compile(r"(\d+-\d+:[0-9.e-]+ ?)+"): "has links with probabilities: cut these, as by sed 's/:[^ ]*//g'",
 }
 """Problems of lines of other programs, by their form."""
-_LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+_LINK = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})")
 
 
 @dataclass(frozen=True)
@@ -107,15 +103,6 @@ def counted_from_one_warning(num_linked_pairs: int, *, from_one: bool) -> str | 
     if not from_one or num_linked_pairs < MIN_PAIRS_TO_TELL_ORIGIN:
         return None
     return f"none of its links is of the first word of a source or target: {COUNTED_FROM_ONE}"
-
-
-def read_gold_links(file: Path) -> Iterator[GoldLinks]:
-    """Yield the links of each line of a file. Raises DataError with the line that is wrong."""
-    for number, line in enumerate(open_lines(file), 1):
-        try:
-            yield parse_gold_links(line)
-        except ValueError as error:
-            raise DataError(str(error), file=file, line=number) from None
 
 
 def links_input(file: str | None) -> dict[str, Input]:

@@ -12,13 +12,8 @@ import numpy as np
 from tfm.data.arrays import Ints
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.errors import DataError, format_count
-from tfm.pipeline.alignment.pharaoh import (
-    Link,
-    is_counted_from_one,
-    outside_link,
-    outside_link_problem,
-    read_gold_links,
-)
+from tfm.pipeline.alignment.gold_links import pair_error, read_gold_links
+from tfm.pipeline.alignment.pharaoh import Link, is_counted_from_one, outside_link, outside_link_problem
 from tfm.pipeline.alignment.word_pieces import PieceToWordMapper
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -113,7 +108,7 @@ def read_piece_links(
     """Read the links of a dataset's training pairs, and find the pieces of their words.
 
     Args:
-        file: of links in Pharaoh's form, a line for each pair; possible links count as sure ones.
+        file: of links in a form that `read_gold_links` reads; possible links count as sure ones.
         split: the training pairs.
         tokenizers: of source and target.
         on_done: called with the number of further pairs that were read.
@@ -122,7 +117,7 @@ def read_piece_links(
         DataError: the file has another number of lines, a line has what is no link, or a link is of a word that its
             pair does not have, or there is no link at all.
     """
-    lines = read_gold_links(file)
+    lines = read_gold_links(file, len(split))
     texts = RowTexts(*tokenizers)
     targets: list[list[int]] = []
     sources: list[list[int]] = []
@@ -138,7 +133,7 @@ def read_piece_links(
             from_one = from_one and is_counted_from_one([links])
             if (outside := outside_link(links, *sizes)) is not None:
                 problem = outside_link_problem(outside, *sizes, from_one=from_one)
-                raise DataError(problem, file=file, line=row + 1)
+                raise pair_error(file, row + 1, problem)
             pieces = link_pieces(links.possible, *words)
             targets.append([target for target, _ in pieces])
             sources.append([source for _, source in pieces])

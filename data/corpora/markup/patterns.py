@@ -13,6 +13,8 @@ TEST_SET_PATTERN = re.compile(
 """How a test set of WMT or IWSLT in SGML or XML begins."""
 XML_PROLOG = r"\s*(<\?[^>]*>\s*|<!--(?:(?!-->)[\s\S])*-->\s*|<!DOCTYPE [^>]*>\s*)*"
 STRING_LINES = r'[ \t]*\n([ \t]*".*"[ \t]*\n)*'
+NO_PROBABILITY = r"(?!\S+[ \t]+[0-9]*\.[0-9])"
+"""In place of a channel a lexicon has the probability of a pronunciation."""
 MEMORY_REASON = (
     'is a translation memory: in a corpus set format = "{}" and path in place of source and target; else write its '
     "texts, one a line, into a file"
@@ -23,6 +25,12 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     ),
     re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}|<CHAPTER ID="): (
         "has lines of tags, as talks of IWSLT and Europarl have them: leave these out of both files, as by grep -v '^<'"
+    ),
+    re.compile(rf"(<(?P<tag>s|seg|sent|sentence) [a-z]+=[^>]*>.*</(?P=tag)>[ \t]*{EOL}){{2}}"): (
+        "has tags around its sentences: cut these, as by sed -E 's/^<[^>]*> *//; s/ *<\\/[a-z]+>[ \\t]*$//' FILE"
+    ),
+    re.compile(rf"{XML_PROLOG}<dictionary\b[^>]*>\s*<(alphabet|sdefs|pardefs|section)\b"): (
+        "is a dictionary of Apertium: write its entries, as by lt-expand FILE (lttoolbox)"
     ),
     re.compile(r'<doc id="[^"]*" (?:url|title)='): (
         "has lines of tags around its articles, as WikiExtractor writes them: leave these out, as by "
@@ -46,11 +54,15 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(
         rf"([0-9]+ [0-9]+[ \t]*\n)?((?![0-9.-]+\s)\S+([ \t]-?[0-9]+\.[0-9]+(e-?[0-9]+)?){{4,}}[ \t]*{EOL}){{2}}"
     ): ("is word vectors, and no text: model.source_vectors and model.target_vectors of a recipe read them"),
+    re.compile(r"(;;.*\n)*(SPEAKER|SPKR-INFO|LEXEME|NON-SPEECH)([ \t]+\S+){2}([ \t]+([0-9.]+|<NA>)){2}[ \t]+<NA>"): (
+        "is RTTM, which has times of speakers and no texts"
+    ),
     re.compile(
-        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?{EOL}){{2}}|;; (CATEGORY|LABEL) "
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9]){NO_PROBABILITY}(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?"
+        rf"{EOL}){{2}}|;; (CATEGORY|LABEL) "
     ): STM_REASON,
     re.compile(
-        rf"((;;.*\n)*[ \t]*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{2}}({TIME}[ \t]+){{2}}"
+        rf"((;;.*\n)*[ \t]*(?=.*[0-9]\.[0-9]){NO_PROBABILITY}(\S+[ \t]+){{2}}({TIME}[ \t]+){{2}}"
         rf"\S+([ \t]+-?[0-9.]+.*)?[ \t]*{EOL}){{2}}"
     ): CTM_REASON,
     re.compile(rf"([0-9]+ \|\|\| .*{EOL}){{2}}"): (
@@ -75,15 +87,11 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r"[A-Za-z0-9+/]+={1,2} 0\n[A-Za-z0-9+/]+={0,2} 1\n[A-Za-z0-9+/]+={0,2} 2\n"): (
         "is ranks of tiktoken, and no text: `tfm tokenize --from FILE` reads them"
     ),
+    re.compile(r"<unk>\t0\n<s>\t0\n</s>\t0\n"): (
+        "is the vocabulary of a SentencePiece model, and no text: `tfm tokenize --from` reads the .model beside it"
+    ),
     re.compile(r"# Sentence pair \([0-9]+\) source length"): (
         "is what GIZA++ aligned: give the two files of texts that it was made of"
-    ),
-    re.compile(
-        rf"([0-9]+ [0-9]+ [0-9]+ [SP]( [0-9.]+)?{EOL}){{2}}"
-        rf"|(?=[\s\S]* )([0-9]+[-?][0-9]+( [0-9]+[-?][0-9]+)*{EOL}|{EOL}){{2,}}\Z"
-    ): (
-        "holds links of words by their numbers, not texts: give it to tfm align or training.guided_alignment; if they "
-        "are texts (scores of games), write both into the columns of a TSV, as by paste"
     ),
     re.compile(r"T[0-9]+\t\S+ [0-9]+ [0-9]+(;[0-9]+ [0-9]+)*\t"): (
         "is standoff of brat, whose text is in the .txt beside it: write a word and its tag a line, as "

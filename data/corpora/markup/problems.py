@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
+from tfm.data.corpora.markup.alignments import links_problem
 from tfm.data.corpora.markup.catalogs import catalog_problem
 from tfm.data.corpora.markup.patterns import REASONS_BY_PATTERN, TEST_SET_PATTERN
 from tfm.data.corpora.markup.resources import resource_problem
@@ -97,7 +98,8 @@ def markup_problem(lines: Sequence[str]) -> str | None:
     if (problem := line_end_problem(lines)) is not None:
         return problem
     head = "\n".join(lines)
-    return next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
+    reason = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
+    return reason or links_problem(lines)
 
 
 def is_tagged_test_set(lines: Sequence[str]) -> bool:

@@ -19,6 +19,47 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         "is a dictionary as EDICT has it: make TSV of words and their first translations, as by "
         r"sed -nE 's|^([^ ]+) [^/]*/(\([^)]*\) *)*([^/]*).*|\1\t\3|p' FILE, " + TSV_ADVICE
     ),
+    re.compile(rf"(?:[^:<\n]+(?:<[\w.@-]+>)*:(?:[<>]:)?[^:<\n]+(?:<[\w.@-]+>)+{EOL}){{2}}"): (
+        "is a dictionary as lt-expand of Apertium writes it: make TSV of it, as by "
+        r"sed -E 's/<[^<>:]*>//g; s/:([<>]:)?/\t/' FILE, which cuts its tags, " + TSV_ADVICE
+    ),
+    re.compile(rf'(?:;.*\n|MNCL\n)*(?:\( *"[^"\n]+" +\S+ +\(.*\) *\) *{EOL}){{2}}'): (
+        "is a lexicon of Festival: make TSV of it, as by "
+        r"""sed -nE 's/^\( *"([^"]+)" +[^ ]+ +(.*)\) *$/\1\t\2/; /\t/ {s/[()]//g; s/ +[0-9]\b//g; s/ +$//; p}' FILE, """
+        + TSV_ADVICE
+    ),
+    re.compile(rf"(?:[0-9]+(?:\\[^\\\n]*){{3,}}{EOL}){{2}}"): (
+        r"is a lexicon whose columns stand between backslashes, as CELEX: make TSV of it, as by tr '\\' '\t' < FILE, "
+        + TSV_ADVICE
+    ),
+    re.compile(rf"[1-4A-Z][A-Z0-9]{{2}} 1:1 .+\n(?:[1-4A-Z][A-Z0-9]{{2}} [0-9]+:[0-9]+ .+{EOL}){{2}}"): (
+        "has names of verses before its texts, which would be words: cut them, as by "
+        "sed -E 's/^[^ ]+ [0-9]+:[0-9]+ //' FILE, in files that have the same verses"
+    ),
+    re.compile(r"###[0-9]+\n(?:[A-Z]+\t.*\n)+"): (
+        "is sentences with their classes below numbers of abstracts (PubMed RCT): leave these out, as by "
+        r"sed -nE '/\t/p' FILE, " + TSV_ADVICE + ", source = 1, target = 0"
+    ),
+    re.compile(r"[0-9]+\|t\|.*\n[0-9]+\|a\|"): (
+        "is PubTator, texts and spans of their entities: write a word and its tag a line, and set format = " + '"conll"'
+    ),
+    re.compile(rf"(?:(?:\S+:(?:O|[BI]-\S+) )+<=> \S+ *{EOL}){{2}}"): (
+        "is words with their tags, and intents behind <=>: make TSV of words and tags, as by "
+        """awk '{text = tags = ""; for (i = 1; $i != "<=>"; i++) {n = match($i, /:[^:]*$/); """
+        """text = text (i > 1 ? " " : "") substr($i, 1, n - 1); tags = tags (i > 1 ? " " : "") substr($i, n + 1)} """
+        r"""print text "\t" tags}' FILE, """ + TSV_ADVICE
+    ),
+    re.compile(
+        rf"(?:#.*\n)*(?:[a-z][0-9]{{2}}-[0-9]{{3}}[a-z]?(?:-[0-9]{{2}}){{1,2}} (?:ok|err)(?: -?[0-9]+){{5}}"
+        rf".*{EOL}){{2}}"
+    ): (
+        "is texts of pictures, as of IAM: write metadata.csv beside these, as by "
+        r"""awk 'BEGIN {print "file_name,text"} /^#/ {next} {text = $NF; gsub(/\|/, " ", text); """
+        r"""gsub(/"/, "\"\"", text); print $1 ".png,\"" text "\""}' FILE"""
+    ),
+    re.compile(rf"(?:\[[0-9, ]*\]:\[[0-9, ]*\](?::[0-9.]+)?{EOL}){{2}}"): (
+        "holds links of sentences by their numbers, not texts: give the texts that were aligned"
+    ),
     re.compile(rf"(?:{NUMBER}(?:,[0-9]+)*(?: [0-9]+:[-+0-9.eE]+)+ *{EOL}){{2}}"): (
         "holds numbers of features (LIBSVM), which are no texts: give the texts that they were computed from"
     ),

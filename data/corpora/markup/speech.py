@@ -35,8 +35,12 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     ),
 }
 """Why a file whose first lines match is no text a line, and what to do."""
-UTTERANCE_ID_PATTERN = re.compile(r"(?!([0-9]{4}-)?[0-9]{1,2}-[0-9]{1,2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+")
-"""The name of an utterance: of its speaker or book, and a number; a date or the score of a game is none."""
+UTTERANCE_ID_PATTERN = re.compile(
+    r"(?!([0-9]{4}-)?[0-9]{1,2}-[0-9]{1,2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+|(?=\w{8})(?:[A-Z]+[0-9]+){2,}"
+)
+"""The name of an utterance: of its speaker or book, and a number; a date or the score of a game is none. AISHELL has no
+mark within: BAC009S0002W0122.
+"""
 TRN_ID_PATTERN = re.compile(rf"(?:{UTTERANCE_ID_PATTERN.pattern})|[0-9][0-9A-Za-z]{{2}}[A-Za-z][0-9A-Za-z]{{4}}")
 """The same in parentheses, where the sets of WSJ have names of eight characters without a mark within: 4T0C0201."""
 NIST_COMMENT_MARK = ";;"

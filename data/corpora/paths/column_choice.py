@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 from tfm.data.corpora.tables.layouts import has_usual_names
+from tfm.data.corpora.tables.word_lists import are_word_pairs
 
 COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
@@ -25,17 +27,24 @@ DATE_PATTERN = re.compile(
 )
 MIN_NAMES, MIN_ROWS_PER_NAME = 3, 20
 """A name that is also a cell is none of fewer columns, or where it is more often a cell."""
-MIN_ROWS_JUDGED = 4
+MIN_ROWS_JUDGED, MAX_VERSES_JUDGED = 4, 20
 """With fewer rows nothing is said of how many different values a column has."""
 
 
 SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
     "output": (("instruction", "input"), ("input",)),
     "gold_label": (("sentence1", "sentence2"),),
+    "entailment_judgment": (("sentence_A", "sentence_B"),),
+    "Label": (("Context", "Utterance"),),
+    "snippet": (("intent",),),
+    "query": (("question",),),
+    "stars": (("review_body",),),
+    "airline_sentiment": (("text",),),
     "is_duplicate": (("question1", "question2"),),
     "Quality": (("#1 String", "#2 String"),),
     "label": (
-        ("premise", "hypothesis"), ("sentence1", "sentence2"), ("question1", "question2"), ("question", "sentence"),
+        ("premise", "hypothesis"), ("premise", "hypo"), ("sentence1", "sentence2"), ("question1", "question2"),
+        ("question", "sentence"),
         ("text",), ("sentence",), ("review",), ("tweet",), ("content",),
     ),
     **dict.fromkeys(
@@ -143,6 +152,8 @@ def choose_column_indices(
     if num_columns == 3 and len(features) == 1:
         lemma, form = (index for index in range(3) if index not in features)
         return lemma, features[0], form
+    if num_columns == 2 and are_word_pairs([" ".join(row) for row in rows if any(row)]):
+        return 0, 1
     texts, labels, unread = _find_texts(columns, names)
     free = [index for index in texts if index not in labels]
     if len(free) == 1 and any(cells and all(map(MEDIA_PATTERN.fullmatch, cells)) for cells in columns):
@@ -177,7 +188,7 @@ def _find_texts(columns: Sequence[Sequence[str]], names: Sequence[str]) -> tuple
     texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
     unread = {place for place in texts if _is_unread(columns[place], is_wide=len(columns) > 2)}
     id_name = ID_NAME_PATTERN if len(columns) < 3 else ID_OR_NUMBER_NAME_PATTERN
-    unread |= {place for place, name in enumerate(names) if id_name.fullmatch(name)}
+    unread |= {place for place, name in enumerate(names) if id_name.fullmatch(name)} | _verse_columns(columns)
     texts = [place for place in texts if place not in unread] or texts
     labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and place not in unread]
     identifiers = {place for place in texts if _has_identifiers(columns[place])}
@@ -188,6 +199,22 @@ def _find_texts(columns: Sequence[Sequence[str]], names: Sequence[str]) -> tuple
         texts = [place for place in texts if place not in languages]
         labels = [place for place in labels if place not in languages]
     return texts, labels, unread
+
+
+def _verse_columns(columns: Sequence[Sequence[str]]) -> set[int]:
+    """The columns of numbers of chapters and verses, and those of numbers before them, as of books."""
+    for place, (chapters, verses) in enumerate(pairwise(columns)):
+        rows = [*zip(chapters, verses, strict=False)][:MAX_VERSES_JUDGED]
+        if len(rows) < MIN_ROWS_JUDGED or not all(cell.isdecimal() for row in rows for cell in row):
+            continue
+        numbers = [(int(chapter), int(verse)) for chapter, verse in rows]
+        if (
+            numbers[0] == (1, 1)
+            and any(verse > 1 for _, verse in numbers)
+            and all(after in ((before[0], before[1] + 1), (before[0] + 1, 1)) for before, after in pairwise(numbers))
+        ):
+            return {place, place + 1, *(before for before in range(place) if _has_numbers(columns[before]))}
+    return set()
 
 
 def are_tatoeba_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:

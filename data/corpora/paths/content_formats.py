@@ -1,4 +1,4 @@
-"""The format of a file whose name does not say it, by its first lines; and files that are no texts or tables."""
+"""The format of a file by its name or its first lines; and files that are no texts or tables."""
 
 import re
 from collections.abc import Sequence
@@ -16,12 +16,15 @@ from tfm.data.corpora.markup.problems import (
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED
 from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem, split_sample
 from tfm.data.corpora.tables.lines import find_long_delimiter
+from tfm.data.corpora.tables.word_lists import are_word_pairs, is_lexicon, lexicon_problem, vocabulary_problem
 from tfm.data.corpora.text_remarks import csv_remark
 from tfm.data.errors import ExportableFileError
+from tfm.data.formats.conll.column_roles import are_words_alone, unlabelled_problem
 from tfm.data.formats.conll.layout import (
     COMMENT_MARK,
     DOCUMENT_BEGIN,
     DOCUMENT_START,
+    WEBANNO_BEGIN,
     detect_layout,
 )
 from tfm.data.formats.conll.schemes import TAG_LETTERS
@@ -29,8 +32,19 @@ from tfm.data.formats.conllu import NUM_COLUMNS
 from tfm.data.formats.fasttext import LABEL_PREFIX, is_pronunciation
 from tfm.data.lines import open_lines, open_maybe_compressed
 
+FORMAT_BY_EXTENSION = {
+    "csv": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl",
+    "parquet": "parquet", "conllu": "conllu", "cupt": "conllu",
+    "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
+    "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
+}  # fmt: skip
+"""By the ending of a name."""
 TAG_PATTERN = re.compile(rf"(?:[{TAG_LETTERS}]-\S+|O)")
-CLASS_PATTERN = re.compile(r"([0-9]|[A-Z]{2,}:[A-Za-z]+) [^\t]*\Z")
+SENTIMENT_NAMES = "positive|negative|neutral|pos|neg|neu|ham|spam"
+CLASS_PATTERN = re.compile(rf"([0-9]|[A-Z]{{2,}}(?::[A-Za-z]+)?|(?i:{SENTIMENT_NAMES})) [^\t]*\Z")
+MIN_ROWS_PER_CLASS = 4
+"""A class in capitals, as TREC has the coarse ones (HUM), begins this many lines or more, on average."""
+CLASS_MARKS, CLASS_NAME_PATTERN = ";,", re.compile(r"\w[\w-]*")
 MARKS = (COMMENT_MARK, DOCUMENT_START)
 BAR = "|"
 JSON_BEGIN = re.compile(rb"(?:\[\s*)?\{")
@@ -62,18 +76,34 @@ def detect_content_format(path: Path) -> str:
     if JSON_BEGIN.match(head):
         return "jsonl"
     has_words = has_word_per_line(path)
+    filled = [line for line in lines if line.strip()]
+    if not has_words and has_words_and_phones(filled):
+        return "labelled"
     if (problem := markdown_problem(lines) or (None if has_words else fixed_width_problem(lines))) is not None:
         raise ExportableFileError(problem, file=path)
-    filled = [line for line in lines if line.strip()]
-    if filled and (_have_class_labels(filled) or all(map(is_pronunciation, filled))):
+    if filled and not has_words and _have_class_labels(filled):
         return "labelled"
     if (lines and lines[0].startswith((DOCUMENT_BEGIN, DOCUMENT_START))) or has_words:
         return "conll"
     rows = [line for line in filled if not line.startswith(COMMENT_MARK)]
-    if rows and all("\t" in line for line in rows):
+    num_tabs = {line.count("\t") for line in rows}
+    if len(num_tabs) == 1 and 0 not in num_tabs:
         return "tsv"
+    if (problem := lexicon_problem(rows) or vocabulary_problem(rows)) is not None:
+        raise ExportableFileError(problem, file=path)
+    if rows and 0 not in num_tabs:
+        return "tsv"
+    if are_word_pairs(lines):
+        return "labelled"
     has_cells = bool(filled) and (find_long_delimiter(path) is not None or _has_delimited_cells(rows))
     return "csv" if has_cells else "text"
+
+
+def has_words_and_phones(lines: Sequence[str]) -> bool:
+    """Whether lines are those of a lexicon: a word and its phones, which no tabs separate as in a table."""
+    if not lines:
+        return False
+    return all(map(is_pronunciation, lines)) or (not all("\t" in line for line in lines) and is_lexicon(lines))
 
 
 def format_by_content(path: Path, format_: str) -> str:
@@ -94,7 +124,17 @@ def _has_delimited_cells(lines: Sequence[str]) -> bool:
         return False
     bars = {line.count(BAR) for line in lines}
     are_words = all(BAR in word for line in lines for word in line.split())  # with a tag each
+    if any(_end_in_classes(lines, mark) for mark in CLASS_MARKS):
+        return True
     return csv_remark(lines) is not None or (len(bars) == 1 and 0 not in bars and not are_words)
+
+
+def _end_in_classes(lines: Sequence[str], mark: str) -> bool:
+    """Whether each line has a mark once and, behind it, a word, of which there are few different ones."""
+    rows = [line.split(mark) for line in lines]
+    if any(len(row) != 2 or not row[0].strip() or CLASS_NAME_PATTERN.fullmatch(row[1]) is None for row in rows):
+        return False
+    return 1 < len({row[1] for row in rows}) <= len(rows) / MIN_ROWS_PER_CLASS
 
 
 def is_conll_x(path: Path) -> bool:
@@ -106,22 +146,33 @@ def is_conll_x(path: Path) -> bool:
 
 def _have_class_labels(lines: Sequence[str]) -> bool:
     """Whether the first line begins or ends with fastText's prefix, or each begins with a class and goes on behind a
-    space: a digit, or a name as TREC has them (HUM:ind). Numbered lines do not.
+    space: a digit, or a name as TREC has them (HUM:ind, HUM), or of a sentiment. Numbered lines and numbers do not.
     """
     if any(word.startswith(LABEL_PREFIX) for word in (lines[0], lines[0].split()[-1])):
         return True
     matches = [CLASS_PATTERN.match(line) for line in lines]
-    classes = {match[1] for match in matches if match is not None}
-    return None not in matches and 2 * len(classes) <= len(lines)
+    classes = {match[1].partition(":")[0] for match in matches if match is not None}
+    if None in matches or 2 * len(classes) > len(lines) or not any(map(str.isalpha, "".join(lines))):
+        return False
+    are_plain = any(name.isupper() for name in classes) and all(
+        match is None or ":" not in match[1] for match in matches
+    )
+    return not are_plain or 1 < len(classes) <= len(lines) / MIN_ROWS_PER_CLASS
 
 
 def has_word_per_line(path: Path) -> bool:
-    """Whether lines have as many columns, and the last is tags of entities, or sentences of words have few labels."""
+    """Whether lines have as many columns, and the last is tags of entities, or sentences of words have those in some
+    column, few labels in the last, or no labels.
+    """
+    if next(open_lines(path), "").startswith(WEBANNO_BEGIN):
+        return True
     layout = detect_layout(path)
     unmarked_lines = (line for line in open_lines(path) if not line.startswith(MARKS))
     lines = list(islice(unmarked_lines, MAX_LINES_SAMPLED))
     if "" not in map(str.strip, lines):  # a first sentence may be long
         lines += islice(unmarked_lines, MAX_WORDS_OF_SENTENCE)
+    if layout.width == 1:
+        return are_words_alone(lines)
     cells = [layout.split(line) for line in lines if line.strip()]
     if layout.width < 2 or not cells or any(len(each) != layout.width for each in cells):
         return False
@@ -129,7 +180,12 @@ def has_word_per_line(path: Path) -> bool:
     if all(TAG_PATTERN.fullmatch(label) for label in labels):
         return True
     text = "\n".join(line.strip() for line in lines).strip("\n")
+    columns = [*zip(*cells[int(layout.is_headed) :], strict=True)]
+    if "\n\n" in text and any(all(map(TAG_PATTERN.fullmatch, column)) for column in columns):
+        return True
     has_words = not any(re.search(r"\s", cell.strip()) for each in cells for cell in each)
+    if "\n\n" in text and has_words and unlabelled_problem(path, layout) is not None:
+        return True
     is_narrow = layout.separator == "tabs" or layout.width <= MAX_COLUMNS_BY_SPACES
     return (
         "\n\n" in text

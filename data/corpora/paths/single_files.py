@@ -19,11 +19,13 @@ from tfm.data.corpora.paths.column_choice import (
     is_header,
 )
 from tfm.data.corpora.paths.content_formats import (
+    FORMAT_BY_EXTENSION,
     MAX_LINES_SAMPLED,
     check_layout,
     detect_content_format,
     format_by_content,
     has_word_per_line,
+    has_words_and_phones,
     is_conll_x,
 )
 from tfm.data.corpora.tables.choices import choices_problem, unnamed_choices_problem
@@ -32,27 +34,16 @@ from tfm.data.corpora.tables.layouts import has_usual_names
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
 from tfm.data.corpora.tables.program_documents import program_document_problem
 from tfm.data.corpora.tables.structures import has_columns, row_problem, value_problem, whole_document_problem
+from tfm.data.corpora.tables.word_lists import are_word_pairs
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
-from tfm.data.formats.conll.layout import (
-    are_tagged_sentences,
-    detect_layout,
-    find_column_before_numbers,
-    number_column_problem,
-)
+from tfm.data.formats.conll.column_roles import find_label_column, find_word_column, unlabelled_problem
+from tfm.data.formats.conll.layout import are_tagged_sentences, detect_layout, tagged_words_problem
 from tfm.data.formats.conll.word_table import find_word_table
-from tfm.data.formats.fasttext import is_pronunciation
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
 
-FORMAT_BY_EXTENSION = {
-    "csv": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl",
-    "parquet": "parquet", "conllu": "conllu", "cupt": "conllu",
-    "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
-    "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
-}  # fmt: skip
-"""By the ending of a name."""
 MAX_ROWS_BEHIND, ROWS_PER_SAMPLE = 10_000, 100
 FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""
@@ -120,6 +111,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     if format_ == "text" and not sources:
         return target_only
     if format_ == "text":
+        if (problem := tagged_words_problem(path)) is not None:
+            raise ExportableFileError(problem, file=path)
         pair = f'{{ source = "{path}", target = "OTHER" }}'
         return f"{pair}, where line i of OTHER is the translation of line i, or {target_only} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
@@ -127,8 +120,12 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         table += f', delimiter = "{delimiter}"'
     if format_ == "conll":
         return table + _conll_columns(path)
-    if format_ == "labelled" and is_pronunciation(next(open_lines(path), "")):
-        return f'{table}, source = "label", target = "text" }}'
+    if format_ == "labelled" and (lines := _first_lines(path)):
+        words = f'{table}, source = "label", target = "text" }}'
+        if has_words_and_phones(lines):
+            return words
+        if are_word_pairs(lines):
+            return f"{words}, or {target_only} if its lines are texts" if sources else target_only
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
     columns = _choose_columns(detected, sources, target)
@@ -149,6 +146,10 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     return f"{table}, {numbers} }}, or {_format_toml_columns(columns)} if its first row is a header"
 
 
+def _first_lines(path: Path) -> list[str]:
+    return [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
+
+
 def _conll_columns(path: Path) -> str:
     """The end of a table for a file of columns: which of them are read, if not the first and the last."""
     layout = detect_layout(path)
@@ -156,9 +157,12 @@ def _conll_columns(path: Path) -> str:
         return ", source = 1, target = 4 } (its columns are those of CoNLL-2009)"
     if layout.has_arguments:
         return ", source = 3, target = 4 } (its columns are those of CoNLL-2012)"
-    labels = find_column_before_numbers(path, layout)
-    target = "" if labels is None else f", target = {labels}"
-    return f"{target} }}" if number_column_problem(path, layout) is None else f", source = 1{target} }}"
+    if (problem := tagged_words_problem(path) or unlabelled_problem(path, layout)) is not None:
+        raise ExportableFileError(problem, file=path)
+    words = find_word_column(path, layout)
+    labels = find_label_column(path, layout, words)
+    source = "" if words == layout.word_column else f", source = {words}"
+    return f"{source}{'' if labels is None else f', target = {labels}'} }}"
 
 
 def _choose_columns(detected: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:

@@ -19,6 +19,9 @@ LONG_DELIMITERS = (" ||| ", " +++$+++ ", " :: ", "::", "->")
 """Delimiters of several characters, as fast_align, published dialogues and lists of misspelled words have them."""
 TWO_BARS = "||"
 """Between records and their texts, as of E2E in GPT-2's experiments; in a table between bars it is an empty cell."""
+WORD_DELIMITERS = (" : ", " \u2013 ", " \u2014 ", " - ")
+"""Between a word or phrase and its translation, in lists of such."""
+MIN_PAIRS, MAX_WORDS_OF_CELL = 8, 5
 MAX_COMMENT_LINES = 1000
 MAX_LINES_SAMPLED = 200
 
@@ -110,7 +113,17 @@ def find_long_delimiter(path: Path) -> str | None:
         counts = {line.count(mark) for line in lines}
         if len(counts) == 1 and 0 not in counts:
             return mark
-    return TWO_BARS if _has_two_bars(lines) else None
+    if _has_two_bars(lines):
+        return TWO_BARS
+    return next((mark for mark in WORD_DELIMITERS if _are_phrases(lines, mark)), None)
+
+
+def _are_phrases(lines: Sequence[str], mark: str) -> bool:
+    """Whether each line is a word or phrase, a mark and another of these."""
+    rows = [line.split(mark) for line in lines]
+    return len(rows) >= MIN_PAIRS and all(
+        len(row) == 2 and all(0 < len(cell.split()) <= MAX_WORDS_OF_CELL for cell in row) for row in rows
+    )
 
 
 def _has_two_bars(lines: Sequence[str]) -> bool:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.errors import DataError, format_count
-from tfm.data.formats.conll.layout import (
-    DOCUMENT_START,
-    ColumnLayout,
-    detect_layout,
+from tfm.data.formats.conll.column_roles import (
     find_column_before_numbers,
+    find_word_column,
     number_column_problem,
+    one_column_problem,
     other_tag_columns,
-    tagged_words_problem,
+    unlabelled_problem,
 )
+from tfm.data.formats.conll.layout import DOCUMENT_START, ColumnLayout, detect_layout, tagged_words_problem
 from tfm.data.formats.conll.schemes import TagSchemeChecker
 from tfm.data.formats.conll.sentences import SentenceCounts
 from tfm.data.formats.conll.separators import other_space_problem
@@ -94,7 +94,8 @@ def read_conll(
         labels = find_column_before_numbers(path, layout) if columns[-1] == LAST_COLUMN else None
         if labels is not None:
             heads = f"its labels are the numbers of column {layout.label_column}, such as heads"
-            on_warning(path, f"{heads}: target = {labels} reads the column before")
+            other = "the column before" if labels == layout.label_column - 1 else "the last one without numbers"
+            on_warning(path, f"{heads}: target = {labels} reads {other}")
         for text in (*_remarks(layout, comments, check, other_columns), *counts.remarks()):
             on_warning(path, text)
 
@@ -128,8 +129,7 @@ def _remarks(
 def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout) -> None:
     """Raise DataError if columns are taken by their place, and the words or the labels are elsewhere."""
     if layout.width == 1 and {FIRST_COLUMN, LAST_COLUMN} <= {*columns}:
-        problem = "its lines have one column; those of a word and its label stand between tabs or spaces"
-        raise DataError(problem, file=path)
+        raise DataError(one_column_problem(path), file=path)
     if LAST_COLUMN in columns and (problem_of_lines := tagged_words_problem(path)) is not None:
         raise DataError(problem_of_lines, file=path)
     if layout.has_arguments and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
@@ -139,8 +139,11 @@ def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout)
                 "is CoNLL-2009's: set source to 1 for its words, and target to 4 for parts of speech", file=path
             )
         raise DataError(f"{problem} (10 has entities in brackets)", file=path)
+    if LAST_COLUMN in columns and (problem_of_labels := unlabelled_problem(path, layout)) is not None:
+        raise DataError(problem_of_labels, file=path)
     if FIRST_COLUMN in columns and (problem_of_first := number_column_problem(path, layout)) is not None:
-        raise DataError(f"{problem_of_first}: set source to the number of the column with the words", file=path)
+        words = f"the number of the column with the words, such as {find_word_column(path, layout)}"
+        raise DataError(f"{problem_of_first}: set source to {words}", file=path)
 
 
 def _column_index(path: Path, column: str, layout: ColumnLayout) -> int:

@@ -20,12 +20,21 @@ from tfm.data.lines import open_lines
 DOCUMENT_START = "-DOCSTART-"
 COMMENT_MARK = "#"
 DOCUMENT_BEGIN = "#begin document"
-MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED, MIN_HEADS = 200, 3, 8
+MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 200, 3
 MIN_WIDTH_2009, PREDICATE_MARK_2009, MIN_WIDTH_2012 = 14, 12, 12
 """Columns of CoNLL-2009 and CoNLL-2012 before those of arguments, and the place of the one that marks predicates."""
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
-TAGGED_WORD_PATTERNS = tuple(re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_"))
+TAGGED_WORD_PATTERNS = {mark: re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_")}
 """Words with their labels behind a mark: Anna|NNP|B-PER."""
+ENTITY_NAMES = "PER|PERS|LOC|ORG|MISC|GPE|PERSON|LOCATION|ORGANIZATION"
+INLINE_TAG_PATTERN = re.compile(
+    rf"<(?:{ENTITY_NAMES})>[^<]+</|<START:[\w-]+> |<(?:ENAMEX|NUMEX|TIMEX)\b|\[(?:{ENTITY_NAMES}) [^][]+\]"
+)
+"""Tags of entities around their words, as of OpenNLP, MUC and NLTK."""
+MAX_TEXTS_SAMPLED = 20
+WEBANNO_BEGIN = "#FORMAT=WebAnno TSV"
+NAME_PARTS = frozenset("ne ner pos tag chunk label iob bio".split())
+"""Parts of names of columns with labels, as NE-COARSE-LIT of HIPE."""
 TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-(\S+)|O")
 
 
@@ -121,7 +130,7 @@ class _WordLines:
     path: Path
 
     def __iter__(self) -> Iterator[str]:
-        return (line for line in open_lines(self.path) if line.strip() and not _is_marked(line))
+        return (line for line in open_lines(self.path) if line.strip() and not is_marked(line))
 
 
 def _is_conll_2012(cells: Sequence[str]) -> bool:
@@ -131,6 +140,8 @@ def _is_conll_2012(cells: Sequence[str]) -> bool:
 
 def _is_header(cells: Sequence[str]) -> bool:
     names = [cell.lower() for cell in cells]
+    if len(names) > 2 and names[0] in WORD_COLUMN_NAMES:
+        return any(not NAME_PARTS.isdisjoint(re.split(r"[-_ ]", name)) for name in names[1:])
     return names[-1] in LABEL_COLUMN_NAMES and not {*names}.isdisjoint(WORD_COLUMN_NAMES)
 
 
@@ -163,88 +174,46 @@ def are_tagged_sentences(path: Path) -> bool:
 
 
 def tagged_words_problem(path: Path) -> str | None:
-    """Why lines have no columns: each is a sentence of words with labels behind a mark, in the first of them, or with
-    their tags behind a tab.
+    """Why lines have no columns of words and labels: each is a sentence of words with labels behind a mark, in the
+    first of them, or with their tags behind a tab; or spans have numbers, as in WebAnno.
     """
+    if next(open_lines(path), "").startswith(WEBANNO_BEGIN):
+        return 'is TSV of WebAnno or INCEpTION: export it as CoNLL 2002, and set format = "conll"'
     if are_tagged_sentences(path):
         return 'its lines are sentences with their tags: set format = "tsv", source = 0, target = 1'
-    lines = list(islice((line.split() for line in open_lines(path) if line.strip()), MIN_WORDS_SAMPLED))
+    texts = list(islice(filter(str.strip, open_lines(path)), MAX_TEXTS_SAMPLED))
+    matches = [match for text in texts if (match := INLINE_TAG_PATTERN.search(text)) is not None]
+    if 2 * len(matches) > len(texts):
+        remedy = 'write a word and its tag a line, and set format = "conll"'
+        return f"its lines are sentences with tags around entities ({matches[0][0][:40]}): {remedy}"
+    lines = [text.split() for text in texts[:MIN_WORDS_SAMPLED]]
     words = [word for line in lines for word in line]
-    if not lines or min(map(len, lines)) < MIN_WORDS_SAMPLED:
+    if not lines or len(words) < MIN_WORDS_SAMPLED * len(lines):
         return None
-    if not any(all(map(pattern.fullmatch, words)) for pattern in TAGGED_WORD_PATTERNS):
+    mark = next((mark for mark, pattern in TAGGED_WORD_PATTERNS.items() if all(map(pattern.fullmatch, words))), None)
+    if mark is None:
         return None
-    return f"its lines are sentences of words with their labels ({words[0]:.40}): write a word and its label a line"
+    label = "s/[|]/\\t/g" if mark == "|" else rf"s/[{mark}]([^{mark}]*)$/\t\1/"
+    remedy = rf"""write a word and its label a line, as by sed -E 's/ +/\n/g; s/$/\n/' FILE | sed -E '{label}'"""
+    return f'its lines are sentences of words with their labels ({words[0]:.40}): {remedy}, and set format = "conll"'
 
 
-def other_tag_columns(path: Path, layout: ColumnLayout) -> list[int]:
-    """The columns before the last that hold tags of entities which the last, in the first words, does not hold.
-
-    So of GermEval's two layers the last has the few names within names. Tags of phrases are of other types.
-    """
-    rows = (cells for _, cells in layout.rows(path) if len(cells) == layout.width and not _is_marked(cells[0]))
-    sample = list(islice(rows, int(layout.is_headed), MAX_WORDS_SAMPLED))
-    types = [_tag_types([cells[place] for cells in sample]) for place in range(layout.width)]
-    last = types[-1]
-    return [place for place, found in enumerate(types[1:-1], 1) if found and (not last or found & last)]
-
-
-def _tag_types(labels: Sequence[str]) -> set[str]:
-    """The types of the tags that labels are; none if one of them is no tag."""
-    matches = [match for label in labels if (match := TAG_PATTERN.fullmatch(label)) is not None]
-    return {match[1] for match in matches if match[1]} if len(matches) == len(labels) else set()
-
-
-def find_column_before_numbers(path: Path, layout: ColumnLayout) -> int | None:
-    """The column before the last where the last holds numbers, as of heads, and none before it does; None if it does
-    not. Numbers of few values, as of classes, are labels.
-    """
-    if layout.table is not None or layout.has_arguments or layout.width < 3:
-        return None
-    rows = (cells for _, cells in layout.rows(path) if len(cells) == layout.width and not _is_marked(cells[0]))
-    sample = list(islice(rows, int(layout.is_headed), MAX_WORDS_SAMPLED))
-    numbers = {cells[-1] for cells in sample}
-    are_heads = len(numbers) >= MIN_HEADS and all(map(str.isdecimal, numbers))
-    return None if not are_heads or all(cells[-2].isdecimal() for cells in sample) else layout.width - 2
-
-
-def number_column_problem(path: Path, layout: ColumnLayout) -> str | None:
-    """Why the first column cannot be that of words: in the first sentences it counts, or it is always the same."""
-    sentences: list[list[str]] = [[]]
-    if layout.table is not None:
-        return None
-    rows = (cells for _, cells in layout.rows(path) if not cells or not _is_marked(cells[0]))
-    for row in islice(rows, int(layout.is_headed), MAX_WORDS_SAMPLED):
-        if row:
-            sentences[-1].append(row[0])
-        else:
-            sentences.append([])
-    cells = [cell for sentence in sentences for cell in sentence]
-    if len(cells) < MIN_WORDS_SAMPLED:
-        return None
-    for begin in (0, 1):
-        if all(cell == str(place) for sentence in sentences for place, cell in enumerate(sentence, begin)):
-            return f"its first column counts the words ({', '.join(cells[:3])}, ...)"
-    if len(cells) > 2 * MIN_WORDS_SAMPLED and len({*cells}) == 1:
-        return f"its first column is {cells[0]:.40} at every word"
-    return None
-
-
-def _is_marked(line: str) -> bool:
+def is_marked(line: str) -> bool:
+    """Whether a line is marked as a comment, or as the start of a document."""
     return line.startswith((COMMENT_MARK, DOCUMENT_START))
 
 
 def _comment_values(path: Path, layout: ColumnLayout) -> frozenset[str]:
     """The values of the last column in lines that begin with `#` and in no others; the label of the word # may be #."""
-    found = {cells[-1] for cells in _cells(path, layout, is_marked=True)} - {COMMENT_MARK}
+    found = {cells[-1] for cells in _cells(path, layout, are_commented=True)} - {COMMENT_MARK}
     if found:
-        for cells in _cells(path, layout, is_marked=False):
+        for cells in _cells(path, layout, are_commented=False):
             found.discard(cells[-1])
     return frozenset(found)
 
 
-def _cells(path: Path, layout: ColumnLayout, *, is_marked: bool) -> Iterator[list[str]]:
+def _cells(path: Path, layout: ColumnLayout, *, are_commented: bool) -> Iterator[list[str]]:
     """The cells of the lines of all columns that begin with #, alone in their cell, or of all others."""
     marks = (f"{COMMENT_MARK} ", f"{COMMENT_MARK}\t")
-    lines = (line for line in open_lines(path) if line.strip() and line.startswith(marks) == is_marked)
+    lines = (line for line in open_lines(path) if line.strip() and line.startswith(marks) == are_commented)
     return (cells for line in lines if len(cells := layout.split(line)) == layout.width)

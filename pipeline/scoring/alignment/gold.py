@@ -10,12 +10,12 @@ from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.synthetic import registry
 from tfm.pipeline.alignment.extraction import SentencePair
+from tfm.pipeline.alignment.gold_links import pair_error, read_gold_links
 from tfm.pipeline.alignment.pharaoh import (
     GoldLinks,
     is_counted_from_one,
     outside_link,
     outside_link_problem,
-    read_gold_links,
 )
 from tfm.pipeline.alignment.piece_links import CHUNK_ROWS, RowTexts
 from tfm.pipeline.artifacts.artifact import open_artifact
@@ -82,7 +82,7 @@ def read_pair_files(
     pairs = list(map(SentencePair, lines["source"], lines["target"]))
     if gold is None:
         return pairs, None
-    links = list(read_gold_links(gold))
+    links = list(read_gold_links(gold, len(pairs)))
     if len(links) != len(pairs):
         counts = f"has {format_count(len(links), 'line')}, but {source} has {len(pairs):,}"
         raise DataError(f"{counts}: give a line for each", file=gold)
@@ -92,5 +92,5 @@ def read_pair_files(
         sizes = len(pair.source.split()), len(pair.target.split())
         if (outside := outside_link(pair_links, *sizes)) is not None:
             problem = outside_link_problem(outside, *sizes, from_one=is_counted_from_one(links))
-            raise DataError(problem, file=gold, line=line)
+            raise pair_error(gold, line, problem)
     return pairs, links

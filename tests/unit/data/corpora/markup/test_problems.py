@@ -109,6 +109,11 @@ def test_text_that_begins_with_an_angle_bracket_is_text(tmp_path: Path) -> None:
         "A 1 2 3",
         "< url >",
         "<s> x </s>",
+        "At 10:30 we met",
+        "MON 10:30 we met",
+        "SPEAKER A says 3 words",
+        "1|t|a",
+        "### 5",
     ]
     for line in lines:
         (tmp_path / "a").write_text(f"{line}\n{line}\n")
