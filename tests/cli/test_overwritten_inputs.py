@@ -27,8 +27,8 @@ COMMANDS = {
 TWO_OUTPUTS = {
     "embed": (["text", "--out", "new.png", "--picture", "./new.png"], "--out", "--picture"),
     "embed, there already": (["text", "--out", "old.png", "--picture", "link.png"], "--out", "--picture"),
-    "attend": (["model", "a dog", "--out", "new", "--png", "folder/../new"], "--out", "--png"),
-    "attend alignments": (["model", "a dog", "--png", "new", "--alignments", "new"], "--png", "--alignments"),
+    "attend": (["model", "a dog", "--out", "new.png", "--png", "folder/../new.png"], "--out", "--png"),
+    "attend alignments": (["model", "a dog", "--png", "new.png", "--alignments", "new.png"], "--png", "--alignments"),
     "compare": (["model", "lm", "--plot", "new.svg", "--html", "new.svg"], "--plot", "--html"),
 }
 
