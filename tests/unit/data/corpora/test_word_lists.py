@@ -21,7 +21,7 @@ SPELLED = [(word, " ".join(word)) for word in WORDS]
 @pytest.mark.parametrize("name", ["en-de.txt", "en-de.5000-6500.txt", "en-de.5000-6500"])
 @pytest.mark.parametrize("separators", [" ", "\t", " \t"])
 def test_a_dictionary_of_two_words_a_line_is_read_by_its_columns(name: str, separators: str, tmp_path: Path) -> None:
-    """Those of MUSE were advised as texts alone, or as a side of a corpus; some have spaces here and tabs there."""
+    """Dictionaries of MUSE were advised as texts alone, or as a side of a corpus; some mix spaces and tabs."""
     pairs = [(one, form) for one, other in zip(WORDS, GERMAN, strict=True) for form in (other, other.lower())]
     lines = [f"{one}{separators[number % len(separators)]}{other}\n" for number, (one, other) in enumerate(pairs)]
     (tmp_path / name).write_text("".join(lines))
@@ -51,7 +51,7 @@ LEXICONS = {
 
 @pytest.mark.parametrize("name", LEXICONS)
 def test_a_lexicon_without_stress_is_read_as_words_and_their_phones(name: str, tmp_path: Path) -> None:
-    """Those of Kaldi and the Montreal Forced Aligner were advised as texts."""
+    """Lexicons of Kaldi and the Montreal Forced Aligner were advised as texts."""
     (tmp_path / name).write_text(LEXICONS[name], "utf-8")
     expected = [(line.split()[0], " ".join(line.split()[1:])) for line in LEXICONS[name].splitlines()]
     assert list(read_pairs(corpus(advised(tmp_path / name)))) == expected
