@@ -67,12 +67,13 @@ def print_captions(
         forced: forced phrases, one line an image; None for none.
         jsonl: whether to print JSON lines.
     """
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.inference.image_files import decode_images
     from tfm.pipeline.inference.translation import translate_images
 
     loaded = load()
     images = decode_images(files, loaded.require_image_transform())
-    translations = translate_images(loaded, images, config, prefixes=prefixes, forced=forced)
+    translations = translate_images(loaded, images, config, reporter=make_reporter(), prefixes=prefixes, forced=forced)
     for number, (file, captions) in enumerate(zip(files, translations, strict=True), 1):
         print_hypotheses(number, str(file), captions, config, jsonl)
 

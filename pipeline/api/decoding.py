@@ -51,7 +51,7 @@ def decode_texts(
         else:
             image_files = decode_images([check_image_file(line) for line in lines], images)
             translations = translate_images(
-                loaded, image_files, config, prefixes=prefixes, forced=forced, on_done=bar.advance
+                loaded, image_files, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
             )
         return list(translations)
 

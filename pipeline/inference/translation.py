@@ -74,7 +74,6 @@ def translate_lines(
     """
     from tfm.pipeline.decoding.decode import is_source_truncated
     from tfm.pipeline.inference.labelling import label_texts, predicts_labels
-    from tfm.pipeline.inference.minimum_bayes_risk.selection import cost_message
 
     loaded.check_reads_text("give image files, or folders of them")
     chunks, problems = chunk_rows(zip(lines), chunk_lines, ready), earlier_problems or SourceProblems()
@@ -85,9 +84,7 @@ def translate_lines(
                 yield labels_to_translations(best)
         problems.warn(reporter, loaded.model.max_length - 1)
         return
-    search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done, shortlist)
-    if config.strategy == "mbr":
-        reporter.line(cost_message(config))
+    search = _TranslationSearch.from_config(loaded, config, reporter, prefixes, forced, on_done, shortlist)
     for rows in chunks:
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
@@ -105,6 +102,7 @@ def translate_images(
     images: Iterable["RowImages"],
     config: DecodingConfig,
     *,
+    reporter: Reporter,
     prefixes: Iterable[str] | None = None,
     forced: Iterable[str] | None = None,
     on_done: Callable[[int], None] | None = None,
@@ -115,6 +113,7 @@ def translate_images(
         loaded: the model.
         images: portions of images.
         config: settings of decoding.
+        reporter: receives messages.
         prefixes: for each image, text that its captions begin with.
         forced: for each image, between tabs, words and phrases that its captions must contain.
         on_done: called with the number of further images that are done.
@@ -133,7 +132,7 @@ def translate_images(
         for batch in images:
             yield from map(labels_to_translations, label_images(loaded, batch, on_done, n_best=config.n_best))
         return
-    search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done)
+    search = _TranslationSearch.from_config(loaded, config, reporter, prefixes, forced, on_done)
     for batch in images:
         yield from search(batch)
     search.check_no_unused_constraints()
@@ -179,16 +178,18 @@ class _TranslationSearch:
         cls,
         loaded: "LoadedModel",
         config: DecodingConfig,
+        reporter: Reporter,
         prefixes: Iterable[str] | None,
         forced: Iterable[str] | None,
         on_done: Callable[[int], None] | None,
         shortlist: "Shortlist | None" = None,
     ) -> "_TranslationSearch":
-        """Return a search with prefixes and forced words, one for each source.
+        """Return a search with prefixes and forced words, one for each source, and say what choosing by utility costs.
 
         Raises RecipeError if words are forced and there is no beam, or unknown words cannot be replaced.
         """
         from tfm.pipeline.decoding.limits import FORCED_WORDS_NEED_BEAM_MESSAGE
+        from tfm.pipeline.inference.minimum_bayes_risk.selection import cost_message
         from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
         from tfm.pipeline.model_io.shortlist_folder import load_shortlist
 
@@ -196,6 +197,8 @@ class _TranslationSearch:
             raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
         if (reason := config.n_best_problem()) is not None:
             raise RecipeError(reason)
+        if config.strategy == "mbr":
+            reporter.line(cost_message(config))
         loaded.model.eval()
         starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
         replacer = UnknownWordReplacer(loaded) if config.replace_unknown else None

@@ -158,7 +158,7 @@ def translate_tests(
             unit = "sentences" if split.images is None else "images"
             with reporter.bar(f"translating {name}", len(sources), unit) as bar:
                 if split.images is not None:
-                    translate_split = partial(_translate_images, loaded, split.images, config, bar.advance)
+                    translate_split = partial(_translate_images, loaded, split.images, config, reporter, bar.advance)
                     extra_figures = (
                         {} if (contents := split.images.store.contents) is None else {IMAGE_CONTENTS_KEY: contents}
                     )
@@ -185,13 +185,18 @@ def translate_tests(
 
 
 def _translate_images(
-    loaded: "LoadedModel", images: RowImages, config: DecodingConfig, on_done: Callable[[int], None], _: Iterable[str]
+    loaded: "LoadedModel",
+    images: RowImages,
+    config: DecodingConfig,
+    reporter: Reporter,
+    on_done: Callable[[int], None],
+    _: Iterable[str],
 ) -> Iterator[list[Translation]]:
     """The captions or labels of a split's images."""
     images = images.with_image_transform(loaded.require_image_transform())
     rows = range(0, len(images), CHUNK_IMAGES)
     portions = (images.select_rows(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
-    return translate_images(loaded, portions, config, on_done=on_done)
+    return translate_images(loaded, portions, config, reporter=reporter, on_done=on_done)
 
 
 def _translate_locally(

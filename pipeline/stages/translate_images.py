@@ -82,7 +82,9 @@ def translate_image_files(
         with reporter.bar("translating", len(files), "images") as bar:
 
             def translate_all(_: Iterable[str]) -> Iterator[list[Translation]]:
-                return translate_images(loaded, images, config, prefixes=starts, forced=words, on_done=bar.advance)
+                return translate_images(
+                    loaded, images, config, reporter=reporter, prefixes=starts, forced=words, on_done=bar.advance
+                )
 
             names = (escape_control_characters(str(file), keep="") for file in files)
             write_translations(draft, "hypotheses", "source", names, translate_all, reporter, unit=IMAGES_UNIT)

@@ -200,6 +200,13 @@ def test_a_model_to_start_from_that_does_not_fit_is_refused_before_any_stage(set
     assert not Path("runs/tuned").exists()
 
 
+def test_the_cost_of_minimum_bayes_risk_is_told_of_images_as_of_texts() -> None:
+    settings = [word for key in ("strategy=mbr", "mbr_size=4") for word in ("--set", f"decoding.{key}")]
+    captioned = tfm("translate", "runs/captions", "test", *settings)
+    assert captioned.err.count("minimum Bayes risk: 4 hypotheses of each line, and up to 16 utilities (chrf)") == 1
+    assert len(captioned.out.splitlines()) == len(list(Path("test").glob("*.png")))
+
+
 def test_a_training_starts_from_a_run_or_its_model() -> None:
     for name in ("runs/captions", "runs/captions/model"):
         settings = [f"--set={each}" for each in ("name=tuned", f"training.init_from={name}", "training.max_steps=2")]

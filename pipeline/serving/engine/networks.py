@@ -154,4 +154,5 @@ def _describe_image(loaded: LoadedModel, query: Query) -> list[Translation]:
     labels = TASK_SPECS[loaded.config.task].labels is not None
     search = {} if labels else {"beam": query.beam, "batch_sentences": 1}
     config = DecodingConfig.model_validate({"n_best": n_best, **search})
-    return next(iter(translate_images(loaded, [RowImages.from_pixels(pixels, preparation)], config)))
+    images = [RowImages.from_pixels(pixels, preparation)]
+    return next(iter(translate_images(loaded, images, config, reporter=NullReporter())))

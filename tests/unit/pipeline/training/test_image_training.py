@@ -231,7 +231,8 @@ def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
     out = run(folder, tmp_path, steady, model=plain)
     loaded, data = load_model(out, "cpu"), load_dataset(folder)
     assert data.train.images is not None
-    captions = translate_images(loaded, [data.train.images.select_rows(np.arange(0, 40, 2))], DecodingConfig(beam=1))
+    images = [data.train.images.select_rows(np.arange(0, 40, 2))]
+    captions = translate_images(loaded, images, DecodingConfig(beam=1), reporter=NullReporter())
     said = [next((each for each in COLOURS if each in best.text), None) for (best,) in captions]
     shown = [next(each for each in COLOURS if each in text) for text in texts_of(data)[::2]]
     assert sum(one == other for one, other in zip(said, shown, strict=True)) >= 16
