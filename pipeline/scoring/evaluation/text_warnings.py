@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from tfm.data.errors import format_names, format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.breakdown import has_label_metrics
+from tfm.pipeline.scoring.evaluation.line_pairs import case_warning, moved_lines_warning
 from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings, unseen_character_warnings
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_tags_warning, unknown_tags_warning
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import word_error_rate_warning
@@ -59,6 +60,12 @@ def hypothesis_warnings(
         are = "is blank, where the reference has" if missing == 1 else "are blank, where references have"
         warnings.append(f"{missing:,} of {len(hypotheses):,} hypotheses {are} text: if a system failed, run it again")
     warnings += hypothesis_form_warnings(hypotheses, references[0])
+    if not has_label_metrics(config):
+        pair_warnings = (
+            moved_lines_warning(hypotheses, references[0]),
+            case_warning(hypotheses, references[0], config),
+        )
+        warnings += [warning for warning in pair_warnings if warning is not None]
     if ENTITY_F1 in config.metrics and ENTITY_F1 not in skip_reasons:
         tags_warning = unknown_tags_warning(hypotheses, config)
         warnings += [] if tags_warning is None else [tags_warning]

@@ -161,9 +161,7 @@ def label_pairs(
     ]
 
 
-def label_count_warning(
-    hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
-) -> str | None:
+def label_count_warning(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> str | None:
     """A warning that sentences have more or fewer labels than words, whose labels are compared one by one; None if none
     of those with labels has.
 

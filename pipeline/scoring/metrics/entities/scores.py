@@ -114,8 +114,9 @@ def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> s
             if parse_tag(label, config.entities) is None:
                 tags = ", ".join(f"{prefix}-TYPE" for prefix in PREFIXES_BY_SCHEME[config.entities])
                 return f'"{label}" of line {line} is no tag of an entity ({config.entities}: O, {tags})'
-    if (line := _split_entity_line(references, config)) is not None:
-        problem = f"each line of the references has one tag, and that of line {line} goes on with the entity before"
+    if (split_line := _split_entity_line(references, config)) is not None:
+        place = f"that of line {split_line} goes on with the entity before"
+        problem = f"each line of the references has one tag, and {place}"
         return f"{problem}: write the tags of a sentence in one line, as by {TAGS_COMMAND}"
     if not any(extract_entities(text.split(), config.entities) for text in references):
         return "the references have no entity"

@@ -1,0 +1,70 @@
+"""Sides whose lines seem not to belong together: moved by a line, or written in another case."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from tfm.pipeline.config import EvaluationConfig
+
+MIN_LINES_JUDGED = 20
+MIN_SIMILARITY = 0.1
+"""The mean similarity of lines of the same text, below which none of them says anything."""
+CASE_SHARE = 0.95
+"""The share of a side's lines that are in one case, if it has been given to all."""
+CASED_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++", "exact_match", "wer", "cer", "per")
+
+
+def moved_lines_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
+    """A warning that hypotheses are nearer to the reference of the line before or after theirs than to their own.
+
+    Lines are near by the words that they share; with so many lines, chance and a poor system give no such majority.
+    """
+    if len(references) < MIN_LINES_JUDGED:
+        return None
+    given, wanted = ([_text_units(text) for text in lines] for lines in (hypotheses, references))
+    own = [_similarity(first, second) for first, second in zip(given, wanted, strict=True)]
+    for offset, place in ((1, "after"), (-1, "before")):
+        rows = range(max(0, -offset), len(given) - max(0, offset))
+        moved = {row: _similarity(given[row], wanted[row + offset]) for row in rows}
+        nearer, farther = (sum(sign * (moved[row] - own[row]) > 0 for row in rows) for sign in (1, -1))
+        if nearer >= MIN_LINES_JUDGED and nearer > 3 * farther and sum(moved.values()) > MIN_SIMILARITY * len(rows):
+            problem = f"{nearer:,} of {len(given):,} hypotheses are nearer to the reference in the line {place} theirs"
+            return f"{problem} than to their own: does one file begin with a line too many, such as a header?"
+    return None
+
+
+def case_warning(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> str | None:
+    """A warning that one side is in lower or in upper case, the other one in both; None if metrics ignore case.
+
+    Args:
+        hypotheses: one for each segment.
+        references: as many lines.
+        config: `metrics` and `lowercase` are read.
+    """
+    if config.lowercase or set(CASED_METRICS).isdisjoint(config.metrics):
+        return None
+    sides = {"hypotheses": hypotheses, "references": references}
+    for case, is_in_case in (("lower", str.islower), ("upper", str.isupper)):
+        shares = {side: _share_in_case(lines, is_in_case) for side, lines in sides.items()}
+        for side, other in (("hypotheses", "references"), ("references", "hypotheses")):
+            share, other_share = shares[side], shares[other]
+            if share is not None and other_share is not None and share >= CASE_SHARE and other_share < 1 / 2:
+                problem = f"the {side} are in {case} case, the {other} are not"
+                return f"{problem}: --lowercase (evaluation.lowercase) ignores case"
+    return None
+
+
+def _share_in_case(lines: Sequence[str], is_in_case: Callable[[str], bool]) -> float | None:
+    """The share of the lines with cased letters that are in one case; None if too few have some."""
+    cased = [line for line in lines if line.lower() != line.upper()]
+    return sum(map(is_in_case, cased)) / len(cased) if len(cased) >= MIN_LINES_JUDGED else None
+
+
+def _text_units(text: str) -> frozenset[str]:
+    """The words of a text, or if it has no spaces its pairs of characters."""
+    words = text.lower().split()
+    return frozenset(words if len(words) > 1 else (first + second for first, second in pairwise(text)))
+
+
+def _similarity(first: frozenset[str], second: frozenset[str]) -> float:
+    """The share of units that two texts have in common (Dice)."""
+    return 2 * len(first & second) / max(len(first) + len(second), 1)
