@@ -142,6 +142,9 @@ def test_folders_keep_their_scores_and_compare_without_a_source(files: dict[str,
         for name in ("test.bleu", "test.exact_match"):
             assert second[name]["comparable"]
             assert second[name]["versus"]["p"] is not None
+    done = tfm("evaluate", "--hypotheses", "one", "--reference", "ref", "--set", "evaluation.metrics=[]")
+    assert done.code == 2
+    assert "evaluation.metrics = [] is no score: give --metric NAME" in done.err
     for flag in (("--source", "src"), ("--set", "evaluation.lowercase=true")):
         done = tfm("compare", "one-scores", "two-scores", *flag)
         assert done.code == 2

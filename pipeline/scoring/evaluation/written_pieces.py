@@ -13,6 +13,7 @@ from tfm.data.scripts import SPACELESS_LETTERS
 from tfm.pipeline.scoring.evaluation.identifiers import identifier_warnings
 
 _DIVIDED_PATTERN = regex.compile(rf"{SPACELESS_LETTERS} {SPACELESS_LETTERS}", flags=regex.V1)
+_HALF_WIDTH_PATTERN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}][,?!:;]")
 MIN_LINES = 3
 MIN_SHARE = 0.05
 REMEDIES_BY_FORM: Mapping[Callable[[str], object], str] = {
@@ -37,6 +38,9 @@ REMEDIES_BY_FORM: Mapping[Callable[[str], object], str] = {
     ),
     lambda line: not line.isascii() and _DIVIDED_PATTERN.search(line): (
         "have spaces between words of a script without them: join them, or divide both sides"
+    ),
+    lambda line: not line.isascii() and _HALF_WIDTH_PATTERN.search(line): (
+        "have half-width marks (, and not \uff0c) behind Chinese or Japanese letters: write both sides with the same"
     ),
     lambda line: not line.isascii() and normalize("NFC", line) != line: (
         "are not in NFC, so that equal letters differ: write both sides in it, as by python3 -c "
