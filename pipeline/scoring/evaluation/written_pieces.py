@@ -13,6 +13,9 @@ from tfm.data.scripts import SPACELESS_LETTERS
 from tfm.pipeline.scoring.evaluation.identifiers import identifier_warnings
 
 _DIVIDED_PATTERN = regex.compile(rf"{SPACELESS_LETTERS} {SPACELESS_LETTERS}", flags=regex.V1)
+_SINGLE_LETTERS_PATTERN = regex.compile(
+    rf"(?!.*{SPACELESS_LETTERS})\S{{1,2}}(?: \S{{1,2}}){{3,}}", flags=regex.V1 | regex.DOTALL
+)
 _HALF_WIDTH_PATTERN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}][,?!:;]")
 MIN_LINES = 3
 MIN_SHARE = 0.05
@@ -21,7 +24,7 @@ REMEDIES_BY_FORM: Mapping[Callable[[str], object], str] = {
     re.compile("(?:^| )\u2581").search: "hold pieces of SentencePiece (\u2581): join them, as by spm_decode",
     re.compile(r"(?:^| )##\w").search: "hold pieces of WordPiece (##): join them, as by sed 's/ ##//g'",
     re.compile("\uffed").search: "hold joiners of OpenNMT's tokenizer (\uffed): detokenize them",
-    re.compile(r"&(?:apos|quot|amp|lt|gt|#(?:124|91|93));").search: ("hold Moses' escapes (&apos;): detokenize them"),
+    re.compile(r"&(?:apos|quot|amp|lt|gt|#(?:124|91|93));").search: "hold Moses' escapes (&apos;): detokenize them",
     re.compile(r"&(?!(?:apos|quot|amp|lt|gt|#(?:124|91|93));)(?:#\d+|#[xX][0-9A-Fa-f]+|[A-Za-z]{2,16});").search: (
         "hold escapes of HTML (&#39;): decode them, as by "
         "python3 -c 'import html, sys; sys.stdout.writelines(map(html.unescape, sys.stdin))'"
@@ -31,7 +34,7 @@ REMEDIES_BY_FORM: Mapping[Callable[[str], object], str] = {
     ).search: "hold marks of a model (</s>): cut them, as by skip_special_tokens=True when they are decoded",
     re.compile(
         r"(?:__[a-z]{2,3}(?:_[A-Z][A-Za-z]+)?__|>>\w+<<|<2\w+>|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2})\s"
-    ).match: ("begin with the code of a language: cut it, as by sed 's/^[^ ]* //'"),
+    ).match: "begin with the code of a language: cut it, as by sed 's/^[^ ]* //'",
     re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]").search: (
         "have marks that nobody sees (such as U+200B): remove them, as by "
         r"perl -CSD -pe 's/[\x{ad}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}]//g' FILE"
@@ -39,6 +42,7 @@ REMEDIES_BY_FORM: Mapping[Callable[[str], object], str] = {
     lambda line: not line.isascii() and _DIVIDED_PATTERN.search(line): (
         "have spaces between words of a script without them: join them, or divide both sides"
     ),
+    _SINGLE_LETTERS_PATTERN.fullmatch: "are letters between spaces: join them, or divide both sides",
     lambda line: not line.isascii() and _HALF_WIDTH_PATTERN.search(line): (
         "have half-width marks (, and not \uff0c) behind Chinese or Japanese letters: write both sides with the same"
     ),

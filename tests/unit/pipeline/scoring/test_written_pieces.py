@@ -28,6 +28,7 @@ TEXTS = ["unbelievable it's", "a house", "two houses", "x & y"]
         (["a\u200bb", "a\u200e b", "sch\u00adiff", "x"], "3 of 4 {side} have marks that nobody sees"),
         (["\u6211 \u4eec", "\u6211 a \u4eec \u4eec", "\u0e01 \u0e02", "x"], "3 of 4 {side} have spaces between words"),
         (["\u6211,\u4eec", "\u306f?", "\u6211!", "x,"], "3 of 4 {side} have half-width marks"),
+        (["a a\u02d0 l b", "h ou s e", "w x y z", "x y"], "3 of 4 {side} are letters between spaces"),
         (["cafe\u0301", "A\u030angstrom", "u\u0308ber", "x"], "3 of 4 {side} are not in NFC"),
     ],
 )
