@@ -11,7 +11,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import run_name
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_given_files
-from tfm.pipeline.scoring.evaluation.line_pairs import moved_lines_warning
+from tfm.pipeline.scoring.evaluation.line_pairs import misplaced_lines_warning
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings
 
@@ -63,7 +63,7 @@ def read_systems(
 
 def _output_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
     """Warnings that judges would read pieces, marks or names, or texts of other lines."""
-    moved = moved_lines_warning(hypotheses, references)
+    moved = misplaced_lines_warning(hypotheses, references)
     return [*hypothesis_form_warnings(hypotheses, references), *([] if moved is None else [moved])]
 
 

@@ -1,5 +1,6 @@
-"""Sides whose lines seem not to belong together: moved by a line, or written in another case."""
+"""Sides whose lines seem not to belong together: in another order, or in another case."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -8,13 +9,19 @@ from tfm.pipeline.config import EvaluationConfig
 MIN_LINES_JUDGED = 20
 MIN_SIMILARITY = 0.1
 """The mean similarity of lines of the same text, below which none of them says anything."""
+MAX_LINES_SEARCHED, MAX_CANDIDATES = 1000, 20
+"""The hypotheses whose reference is looked for, and the lines with most of their rare words that are compared."""
+MAX_UNIT_SHARE = 0.02
+"""The share of the lines that a rare word stands in at most."""
+MIN_COPY_SIMILARITY = 0.7
 CASE_SHARE = 0.95
 """The share of a side's lines that are in one case, if it has been given to all."""
 CASED_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++", "exact_match", "wer", "cer", "per")
 
 
-def moved_lines_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
-    """A warning that hypotheses are nearer to the reference of the line before or after theirs than to their own.
+def misplaced_lines_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
+    """A warning that hypotheses are nearer to the reference of the line before or after, or of another line, than to
+    their own.
 
     Lines are near by the words that they share; with so many lines, chance and a poor system give no such majority.
     """
@@ -29,7 +36,40 @@ def moved_lines_warning(hypotheses: Sequence[str], references: Sequence[str]) ->
         if nearer >= MIN_LINES_JUDGED and nearer > 3 * farther and sum(moved.values()) > MIN_SIMILARITY * len(rows):
             problem = f"{nearer:,} of {len(given):,} hypotheses are nearer to the reference in the line {place} theirs"
             return f"{problem} than to their own: does one file begin with a line too many, such as a header?"
-    return None
+    return _other_order_warning(given, wanted, own)
+
+
+def _other_order_warning(
+    given: Sequence[frozenset[str]], wanted: Sequence[frozenset[str]], own: Sequence[float]
+) -> str | None:
+    """A warning that most hypotheses are nearly the reference of some other line, each of another one.
+
+    Args:
+        given: the units of each hypothesis.
+        wanted: the units of each reference.
+        own: the similarity of both in each line.
+    """
+    rows_by_unit: dict[str, list[int]] = {}
+    for row, units in enumerate(wanted):
+        for unit in units:
+            rows_by_unit.setdefault(unit, []).append(row)
+    max_rows = max(2, int(MAX_UNIT_SHARE * len(wanted)))
+    rare_rows = {unit: rows for unit, rows in rows_by_unit.items() if len(rows) <= max_rows}
+    judged = range(0, len(given), max(1, len(given) // MAX_LINES_SEARCHED))
+    places = []
+    for row in judged:
+        found = Counter(other for unit in given[row] for other in rare_rows.get(unit, ())).most_common(MAX_CANDIDATES)
+        similarity, place = max(
+            ((_similarity(given[row], wanted[each]), each) for each, _ in found), default=(0.0, row)
+        )
+        if similarity >= MIN_COPY_SIMILARITY and 2 * own[row] < similarity:
+            places.append(place)
+    if 2 * len(places) <= len(judged) or len({*places}) < MIN_COPY_SIMILARITY * len(places):
+        return None
+    problem = (
+        f"{len(places):,} of {len(judged):,} hypotheses that were looked at are nearly the reference of another line"
+    )
+    return f"{problem}: bring them into the order of the references, as by sort -V before the numbers of lines are cut"
 
 
 def case_warning(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tfm.data.errors import format_names, format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.breakdown import has_label_metrics
-from tfm.pipeline.scoring.evaluation.line_pairs import case_warning, moved_lines_warning
+from tfm.pipeline.scoring.evaluation.line_pairs import case_warning, misplaced_lines_warning
 from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings, unseen_character_warnings
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_tags_warning, unknown_tags_warning
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import word_error_rate_warning
@@ -62,7 +62,7 @@ def hypothesis_warnings(
     warnings += hypothesis_form_warnings(hypotheses, references[0])
     if not has_label_metrics(config):
         pair_warnings = (
-            moved_lines_warning(hypotheses, references[0]),
+            misplaced_lines_warning(hypotheses, references[0]),
             case_warning(hypotheses, references[0], config),
         )
         warnings += [warning for warning in pair_warnings if warning is not None]

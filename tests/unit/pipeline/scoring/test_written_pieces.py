@@ -1,6 +1,7 @@
 """Lines of one side in pieces, with escapes or marks, in another case or moved by a line are warned of."""
 
 import os
+import random
 import subprocess
 from collections.abc import Callable
 
@@ -102,8 +103,25 @@ def test_lines_moved_by_one_are_warned_of(separator: str) -> None:
     for moved, place in ((["hypothesis", *texts[:-1]], "before"), ([*texts[1:], "x"], "after")):
         (warning,) = hypothesis_warnings(moved, [texts], config, {})
         assert f"hypotheses are nearer to the reference in the line {place} theirs" in warning
-    for others in (texts, texts[::-1], texts[7:] + texts[:7]):
-        assert hypothesis_warnings(others, [texts], config, {}) == []
+    for others in (texts, [*texts[:29], *texts[29:][::-1]], [texts[3]] * 60, ["x"] * 59 + texts[:1]):
+        warnings = hypothesis_warnings(others, [texts], config, {})
+        assert not [warning for warning in warnings if "another line" in warning or "theirs" in warning]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_hypotheses_in_another_order_are_warned_of(share: float) -> None:
+    """What fairseq-generate prints, not sorted or sorted as letters, had a BLEU of nearly 0 without a word."""
+    draw = random.Random(1)
+    words = [f"w{number}" for number in range(400)]
+    texts = [" ".join(draw.choices(words, k=9)) for _ in range(120)]
+    given = [" ".join(word if draw.random() >= share else "x" for word in text.split()) for text in texts]
+    order = sorted(range(120), key=str)
+    config = EvaluationConfig(metrics=("chrf",))
+    assert hypothesis_warnings(given, [texts], config, {}) == []
+    (warning,) = hypothesis_warnings([given[row] for row in order], [texts], config, {})
+    assert "hypotheses that were looked at are nearly the reference of another line: bring them into" in warning
+    others = [" ".join(draw.choices(words, k=9)) for _ in range(120)]
+    assert hypothesis_warnings(others, [texts], config, {}) == []
 
 
 @pytest.mark.parametrize("character", ["\0", "\x07", "\x1b", "\r", "\x7f", "\x85", "\ufeff", "\ufffd"])
