@@ -1,8 +1,9 @@
 """The arguments and options of `tfm evaluate`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -19,6 +20,7 @@ from tfm.cli.options import (
     Seed,
     SourceLanguage,
     TargetLanguage,
+    config_section,
 )
 
 
@@ -127,3 +129,24 @@ class EvaluateOptions:
             "evaluation.wordnet": wordnet,
             "evaluation.stride": self.stride,
         }
+
+
+def metrics_of_texts(metrics: Sequence[str] | None, sets: Sequence[str] | None) -> list[str] | None:
+    """The values of --metric for evaluation.metrics, without external metrics of --set, which are computed anyway.
+
+    Args:
+        metrics: values of --metric.
+        sets: `--set` texts.
+
+    Returns:
+        The metrics; empty if all are external, None if none was given.
+    """
+    if not metrics:
+        return None
+    from tfm.pipeline.config import EvaluationConfig, EvaluationMetric
+
+    if {*metrics} <= {*get_args(EvaluationMetric)}:
+        return [*metrics]
+    external = [text for text in sets or () if text.partition("=")[0].strip() == "evaluation.external"]
+    names = {each.name for each in config_section(EvaluationConfig, external, {}).external}
+    return [name for name in metrics if name not in names]

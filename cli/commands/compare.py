@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from tfm.cli.evaluate_options import metrics_of_texts
 from tfm.cli.options import RecipeOverrides, config_section, reject_flags
 from tfm.cli.streams import print_data, print_json
 from tfm.pipeline.errors import format_count
@@ -174,8 +175,13 @@ def _compare_outputs(
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.scoring.evaluation.full_evaluation import check_metrics
 
+    if not references:
+        reject_flags(
+            {"--source": source, "--set": sets},
+            "is for texts that are scored by --reference: folders of evaluate --out keep their scores",
+        )
     evaluation = config_section(
-        EvaluationConfig, sets, {"evaluation.metrics": [*metrics] if references and metrics else None}
+        EvaluationConfig, sets, {"evaluation.metrics": metrics_of_texts(metrics, sets) if references else None}
     )
     check_metrics(evaluation)
     if references:

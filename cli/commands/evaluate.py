@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from tfm.cli.evaluate_options import EvaluateOptions
+from tfm.cli.evaluate_options import EvaluateOptions, metrics_of_texts
 from tfm.cli.options import command_line, config_section, reject_flags, require_flag, run_recipe_stage, seed_or_default
 from tfm.cli.streams import print_json
 from tfm.cli.typed_options import values_by_flag
@@ -191,8 +191,10 @@ def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
     from tfm.pipeline.stages.evaluate_files import evaluate_files
 
     decoding_flags = {"decoding.beam": options.beam, "decoding.replace_unknown": options.replace_unknown or None}
+    metrics = metrics_of_texts(options.metric, options.sets)
+    evaluation_flags = {**options.evaluation_flags, "evaluation.metrics": metrics}
     return evaluate_files(
-        config_section(EvaluationConfig, options.sets, options.evaluation_flags, other_sections=("decoding",)),
+        config_section(EvaluationConfig, options.sets, evaluation_flags, other_sections=("decoding",)),
         hypotheses=options.hypotheses,
         model=None if options.model is None else resolve_model_folder(options.model),
         ensemble=[resolve_model_folder(each) for each in options.ensemble or ()],

@@ -18,6 +18,7 @@ FACTOR_MARKS = ("￨", "|", "/")
 """Marks between a word and its features or tags, as of OpenNMT, Moses and the Brown corpus."""
 LANGUAGE_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
 PYTHON_OBJECT = re.compile(r"\{u?'[^']*': .*\}")
+PYTHON_LIST = re.compile(r"\[u?'[^']*'(, u?['\"].*)?\]")
 DOCUMENT_BEGIN, DOCUMENT_REST = re.compile(r"[\[{](.*[\[{,])?"), re.compile(r"""[\[{"']""")
 ARRAY_LINE = re.compile(r"""\[\s*[\[{"].*[\]}"]\s*\]|\{.*\[\s*\{.*\}\s*\]\s*\}""")
 AS_TEXTS = "and are read as texts"
@@ -65,6 +66,9 @@ def _json_remark(lines: Sequence[str]) -> str | None:
             return f"its lines are objects of JSON, {AS_TEXTS}: {remedy}"
     if begins == {"["} and ends == {"]"} and all('"' in line for line in lines) and _are_all_json(lines):
         return f"its lines are arrays of JSON, {AS_TEXTS}: jq -r @tsv FILE makes TSV of them"
+    are_lists = begins == {"["} and ends == {"]"} and any(map(PYTHON_LIST.fullmatch, lines))
+    if has_many and are_lists and all(line == "[]" or PYTHON_LIST.fullmatch(line) for line in lines):
+        return f"its lines are lists of Python, {AS_TEXTS}: write their words between spaces, as by ' '.join"
     if has_many and begins == ends == {'"'} and _are_all_json(lines):
         return f"its lines are strings in quotation marks, {AS_TEXTS} with these: jq -r . FILE cuts them"
     return None

@@ -23,7 +23,13 @@ from tfm.pipeline.scoring.evaluation.text_warnings import hypothesis_warnings, r
 from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.external.scores import external_scores
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import coverage_reasons, too_long_reasons
-from tfm.pipeline.scoring.metrics.registry import SACREBLEU_METRICS, count_segments, score_texts
+from tfm.pipeline.scoring.metrics.registry import (
+    METRIC_FUNCTIONS,
+    SACREBLEU_METRICS,
+    Score,
+    count_segments,
+    score_texts,
+)
 
 PLACEHOLDER_SETTINGS: Mapping[str, str] = {"model.architecture": "–", "model.task": ""}
 """Settings of outputs of unknown origin: no column shows them."""
@@ -164,6 +170,28 @@ def read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
     check_scores_match_texts(manifest, first, segments, figures, evaluation)
     run = RunSummary(output.name, manifest, dict(PLACEHOLDER_SETTINGS), scores)
     return run, System(output.name, {name: segments}, figures, name, fingerprints.get(name), evaluation)
+
+
+def ignore_unshared_sources(outputs: Sequence[tuple[RunSummary, System]]) -> list[tuple[RunSummary, System]]:
+    """The same outputs; where some have no source, the signatures of metrics that read none are without it.
+
+    Args:
+        outputs: of folders of `tfm evaluate --out`, of which each may have been given the source or not.
+    """
+    sources = [system.texts is not None and system.texts.sources is not None for _, system in outputs]
+    if all(sources):
+        return list(outputs)
+
+    def remove_source(figure: str, score: Score) -> Score:
+        if figure.removeprefix("test.") not in METRIC_FUNCTIONS:
+            return score
+        parts = [part for part in score.signature.split("|") if not part.startswith("source:")]
+        return replace(score, signature="|".join(parts))
+
+    return [
+        (replace(run, figures={name: remove_source(name, score) for name, score in run.figures.items()}), system)
+        for run, system in outputs
+    ]
 
 
 def _read_scores(manifest: Manifest) -> Any:

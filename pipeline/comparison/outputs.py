@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.data.errors import DataError
-from tfm.pipeline.comparison.output_scores import SystemOutput, read_scored_folder, score_files
+from tfm.pipeline.comparison.output_scores import (
+    SystemOutput,
+    ignore_unshared_sources,
+    read_scored_folder,
+    score_files,
+)
 from tfm.pipeline.comparison.runs import Comparison, match_metric_name, sort_rows
 from tfm.pipeline.comparison.seeds import one_row_per_run
 from tfm.pipeline.comparison.systems import System
@@ -107,7 +112,7 @@ def compare_outputs(
     else:
         if file_output := next((each for each in outputs if not each.is_folder), None):
             raise RecipeError(f"{file_output.path}: there is no reference to score it against: give --reference FILE")
-        results = [read_scored_folder(each) for each in outputs]
+        results = ignore_unshared_sources([read_scored_folder(each) for each in outputs])
         evaluation = results[0][1].evaluation
     runs, systems = [run for run, _ in results], {system.name: system for _, system in results}
     base_run = next(run for run in runs if run.name == base)

@@ -155,6 +155,8 @@ def _check_request(
     if not references:
         raise RecipeError("there is no reference: give --reference FILE")
     check_metrics(config)
+    if not config.metrics and not config.external:
+        raise RecipeError("evaluation.metrics = [] is no score: give --metric NAME")
     if hypotheses is None and (model is None or source is None):
         raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
     if config.tests != "always":

@@ -122,6 +122,33 @@ def test_an_external_metric_is_computed_and_tested(files: dict[str, list[str]]) 
     found = figures("--reference", "ref", "one", "two", "--metric", "bleu", "--set", metric)
     assert found["one"]["test.letters"]["value"] == pytest.approx(sum(map(len, files["one"])) / 120)
     assert found["two"]["test.letters"]["versus"]["stands"]
+    alone = figures("--reference", "ref", "one", "two", "--metric", "letters", "--set", metric)
+    assert {name: run.keys() for name, run in alone.items()} == {name: {"test.letters"} for name in ("one", "two")}
+    said = tfm(
+        "evaluate", "--hypotheses", "one", "--reference", "ref", "--metric", "letters", "--set", metric, "--json"
+    )
+    assert json.loads(said.out)["metrics"].keys() == {"letters"}, said.err
+
+
+def test_folders_keep_their_scores_and_compare_without_a_source(files: dict[str, list[str]]) -> None:
+    """--source and --set changed nothing, unsaid; one folder with its source was not tested beside one without."""
+    for name in ("ref", "src", "one", "two"):
+        write_lines(Path(name), files[name][:30])
+    for name, source in (("one", ("--source", "src")), ("two", ())):
+        words = ("--hypotheses", name, *source, "--reference", "ref", "--metric", "bleu", "--metric", "exact_match")
+        assert tfm("evaluate", *words, "--out", f"{name}-scores").code == 0
+    for words in (("one-scores", "two-scores"), ("two-scores", "one-scores")):
+        second = figures(*words)[words[1]]
+        for name in ("test.bleu", "test.exact_match"):
+            assert second[name]["comparable"]
+            assert second[name]["versus"]["p"] is not None
+    done = tfm("evaluate", "--hypotheses", "one", "--reference", "ref", "--set", "evaluation.metrics=[]")
+    assert done.code == 2
+    assert "evaluation.metrics = [] is no score: give --metric NAME" in done.err
+    for flag in (("--source", "src"), ("--set", "evaluation.lowercase=true")):
+        done = tfm("compare", "one-scores", "two-scores", *flag)
+        assert done.code == 2
+        assert "is for texts that are scored by --reference" in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize(

@@ -140,3 +140,13 @@ def test_the_key_is_json_that_names_who_wrote_what(texts: Path) -> None:
     assert (content["format"], content["kind"], content["seed"]) == (1, "likert", 1)
     item = content["items"][0]
     assert {shown["system"] for shown in item["shown"]} <= {"mine", "theirs", None}
+
+
+def test_texts_that_judges_should_not_read_are_warned_of(texts: Path) -> None:
+    """Judges were shown pieces of words, and texts of other lines, without a word."""
+    write_lines(texts / "one", [text.replace("richtige", "rich@@ tige") for text in RIGHT])
+    write_lines(texts / "two", ["a header", *RIGHT[:-1]])
+    done = tfm(*of_files(texts, "--kind", "esa"))
+    assert done.code == 0
+    assert "mine: 30 of 30 hypotheses hold pieces of subword-nmt (@@)" in done.err
+    assert "theirs: 29 of 30 hypotheses are nearer to the reference in the line before theirs" in done.err

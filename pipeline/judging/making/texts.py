@@ -11,7 +11,9 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import run_name
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_given_files
+from tfm.pipeline.scoring.evaluation.line_pairs import misplaced_lines_warning
 from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_form_warnings
 
 
 def read_systems(
@@ -51,7 +53,18 @@ def read_systems(
         reason = text_mismatch_reason(judged_test_set(systems[0]), judged_test_set(system))
         if reason is not None:
             raise DataError(f"{system.name} cannot be judged beside {systems[0].name}: {reason}")
+    for system in systems:
+        segments = judged_test_set(system)
+        if system.name in files and segments.references:
+            for warning in _output_warnings(segments.hypotheses, segments.references[0]):
+                reporter.warn(f"{system.name}: {warning}")
     return systems
+
+
+def _output_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
+    """Warnings that judges would read pieces, marks or names, or texts of other lines."""
+    moved = misplaced_lines_warning(hypotheses, references)
+    return [*hypothesis_form_warnings(hypotheses, references), *([] if moved is None else [moved])]
 
 
 def judged_test_set(system: System) -> Segments:

@@ -1,32 +1,89 @@
-"""Lines that hold something else than text: pieces and Moses' escapes, as a system keeps them inside, or characters
-that nobody sees.
+"""Lines of one side that hold something else than text, or another form of it: pieces, escapes and marks, as a system
+keeps them inside, characters that nobody sees, or letters in another normal form.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import regex
 
 from tfm.data.corpora.unseen_characters import UNSEEN_CHARACTERS, UnseenCharacterCounts
-from tfm.pipeline.scoring.evaluation.identifiers import identifier_warning
+from tfm.data.lines import normalize
+from tfm.data.scripts import SPACELESS_LETTERS
+from tfm.pipeline.scoring.evaluation.identifiers import identifier_warnings
 
+_DIVIDED_PATTERN = regex.compile(rf"{SPACELESS_LETTERS} {SPACELESS_LETTERS}", flags=regex.V1)
+_SINGLE_LETTERS_PATTERN = regex.compile(
+    rf"(?!.*{SPACELESS_LETTERS})\S{{1,2}}(?: \S{{1,2}}){{3,}}", flags=regex.V1 | regex.DOTALL
+)
+_HALF_WIDTH_PATTERN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}][,?!:;]")
 MIN_LINES = 3
 MIN_SHARE = 0.05
-REMEDIES_BY_FORM: Mapping[re.Pattern[str], str] = {
-    re.compile(r"\S@@(?: |$)"): "hold pieces of subword-nmt (@@): join them, as by sed -r 's/(@@ )|(@@ ?$)//g'",
-    re.compile("(?:^| )\u2581"): "hold pieces of SentencePiece (\u2581): join them, as by spm_decode",
-    re.compile(r"&(?:apos|quot|amp|lt|gt|#(?:124|91|93));"): "hold Moses' escapes (&apos;): detokenize them",
+MAX_LINES_JUDGED = 500
+"""The lines of a side that are looked at, evenly: a form is in many lines, and scores should not wait for a search."""
+REMEDIES_BY_FORM: Mapping[Callable[[str], object], str] = {
+    re.compile(r"\S@@(?: |$)").search: "hold pieces of subword-nmt (@@): join them, as by sed -r 's/(@@ )|(@@ ?$)//g'",
+    re.compile("(?:^| )\u2581").search: "hold pieces of SentencePiece (\u2581): join them, as by spm_decode",
+    re.compile(r"(?:^| )##\w").search: "hold pieces of WordPiece (##): join them, as by sed 's/ ##//g'",
+    re.compile("\uffed").search: "hold joiners of OpenNMT's tokenizer (\uffed): detokenize them",
+    re.compile(r"&(?:apos|quot|amp|lt|gt|#(?:124|91|93));").search: "hold Moses' escapes (&apos;): detokenize them",
+    re.compile(r"&(?!(?:apos|quot|amp|lt|gt|#(?:124|91|93));)(?:#\d+|#[xX][0-9A-Fa-f]+|[A-Za-z]{2,16});").search: (
+        "hold escapes of HTML (&#39;): decode them, as by "
+        "python3 -c 'import html, sys; sys.stdout.writelines(map(html.unescape, sys.stdin))'"
+    ),
+    re.compile(
+        r"(?:^|\s)(?:</?s>|<(?:pad|eos|bos|sep)>|\[(?:CLS|SEP|PAD|BOS|EOS)\]|<\|\w+\|>)(?:\s|$)"
+    ).search: "hold marks of a model (</s>): cut them, as by skip_special_tokens=True when they are decoded",
+    re.compile(
+        r"(?:__[a-z]{2,3}(?:_[A-Z][A-Za-z]+)?__|>>\w+<<|<2\w+>|[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2})\s"
+    ).match: "begin with the code of a language: cut it, as by sed 's/^[^ ]* //'",
+    re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]").search: (
+        "have marks that nobody sees (such as U+200B): remove them, as by "
+        r"perl -CSD -pe 's/[\x{ad}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}]//g' FILE"
+    ),
+    lambda line: not line.isascii() and _DIVIDED_PATTERN.search(line): (
+        "have spaces between words of a script without them: join them, or divide both sides"
+    ),
+    _SINGLE_LETTERS_PATTERN.fullmatch: "are letters between spaces: join them, or divide both sides",
+    lambda line: not line.isascii() and _HALF_WIDTH_PATTERN.search(line): (
+        "have half-width marks (, and not \uff0c) behind Chinese or Japanese letters: write both sides with the same"
+    ),
+    lambda line: not line.isascii() and normalize("NFC", line) != line: (
+        "are not in NFC, so that equal letters differ: write both sides in it, as by python3 -c "
+        "'import sys, unicodedata as u; sys.stdout.writelines(u.normalize(\"NFC\", line) for line in sys.stdin)'"
+    ),
 }
-"""By what is found in lines, what to do."""
+"""By a test of a line, what it is and what to do."""
 
 
-def written_pieces_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
-    """A warning that a part of the hypotheses is no text; None if they are, or the references are of the same form."""
-    for form, remedy in REMEDIES_BY_FORM.items():
-        count, reference_count = (
-            sum(form.search(line) is not None for line in lines) for lines in (hypotheses, references)
-        )
-        if count >= max(MIN_LINES, MIN_SHARE * len(hypotheses)) and 2 * reference_count < count:
-            return f"{count:,} of {len(hypotheses):,} hypotheses {remedy}; the references do not"
-    return None
+def written_pieces_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
+    """Warnings that a part of one side is no text, or in another form than the other side."""
+    sides = {"hypotheses": sample_lines(hypotheses), "references": sample_lines(references)}
+    warnings = []
+    for has_form, remedy in REMEDIES_BY_FORM.items():
+        counts = {side: sum(bool(has_form(line)) for line in lines) for side, lines in sides.items()}
+        for side, other in (("hypotheses", "references"), ("references", "hypotheses")):
+            if counts[side] >= max(MIN_LINES, MIN_SHARE * len(sides[side])) and 2 * counts[other] < counts[side]:
+                rest = f"of the {other} {counts[other] or 'none'}"
+                lines = describe_sample(len(hypotheses), side)
+                warnings.append(f"{counts[side]:,} of {lines} {remedy}; {rest}")
+    return warnings
+
+
+def line_step(num_lines: int) -> int:
+    """The distance of lines that are looked at, so that they are MAX_LINES_JUDGED at most."""
+    return max(1, -(-num_lines // MAX_LINES_JUDGED))
+
+
+def sample_lines(lines: Sequence[str]) -> Sequence[str]:
+    """Every so many of the lines, MAX_LINES_JUDGED at most."""
+    return lines[:: line_step(len(lines))]
+
+
+def describe_sample(num_lines: int, name: str) -> str:
+    """The number of lines that are looked at, and that there are more, if there are."""
+    num_judged = len(range(0, num_lines, line_step(num_lines)))
+    return f"{num_judged:,} {name}" if num_judged == num_lines else f"{num_judged:,} {name} that were looked at"
 
 
 def unseen_character_warnings(lines: Sequence[str], name: str, others: Sequence[str] = ()) -> list[str]:
@@ -48,9 +105,12 @@ def unseen_character_warnings(lines: Sequence[str], name: str, others: Sequence[
 
 
 def hypothesis_form_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
-    """Warnings that the lines of hypotheses hold something else than texts: names of utterances, pieces, escapes,
+    """Warnings that the lines of one side hold something else than texts: names of utterances, pieces, escapes,
     characters that nobody sees.
     """
-    warnings = (identifier_warning(hypotheses, references), written_pieces_warning(hypotheses, references))
     unseen = unseen_character_warnings(hypotheses, "hypotheses", references)
-    return [*(warning for warning in warnings if warning is not None), *unseen]
+    return [
+        *identifier_warnings(hypotheses, references),
+        *written_pieces_warnings(hypotheses, references),
+        *unseen,
+    ]

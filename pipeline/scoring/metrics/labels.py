@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from tfm.data.errors import format_count, format_share
+from tfm.data.errors import format_count, format_names, format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.score import Score
 
@@ -161,9 +161,14 @@ def label_pairs(
     ]
 
 
-def label_count_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
+def label_count_warning(hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig) -> str | None:
     """A warning that sentences have more or fewer labels than words, whose labels are compared one by one; None if none
     of those with labels has.
+
+    Args:
+        hypotheses: labels of each segment.
+        references: the right labels, as many lines.
+        config: `labels` is read: where it was not chosen, a line may be one label of several words.
     """
     counts = [(len(given.split()), len(text.split())) for given, text in zip(hypotheses, references, strict=True)]
     differing = [(number, pair) for number, pair in enumerate(counts, 1) if pair[0] and pair[0] != pair[1]]
@@ -173,7 +178,47 @@ def label_count_warning(hypotheses: Sequence[str], references: Sequence[str]) ->
     have = "has" if len(differing) == 1 else "have"
     share = f"{len(differing):,} of {len(counts):,} hypotheses {have}"
     place = f"the first in line {number:,} ({given} and {wanted})"
-    return f"{share} more or fewer labels than the reference, {place}: are they of the same sentences, with all words?"
+    remedy = "are they of the same sentences, with all words?"
+    if config.labels == "auto":
+        remedy += ' If a line is one label, set evaluation.labels = "line"'
+    return f"{share} more or fewer labels than the reference, {place}: {remedy}"
+
+
+def unknown_labels_warning(
+    hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
+) -> str | None:
+    """A warning that labels are written otherwise than in the references, so that none of them can be right: all of
+    them, or some but for their case; None if they are not.
+
+    Args:
+        hypotheses: labels of each segment.
+        references: the right labels, as many lines.
+        config: `labels` is read: whether a line is one label, or has labels between spaces.
+    """
+    given, wanted = (
+        {label for text in column for label in _split_labels(text, config)} for column in (hypotheses, references)
+    )
+    if not given or not wanted:
+        return None
+    if wanted.isdisjoint(given):
+        names, others = (format_names(sorted(labels), max_chars=60) for labels in (given, wanted))
+        problem = f"no label of the hypotheses ({names}) is one of the references ({others})"
+        return f"{problem}, so that all count as wrong: spell them alike"
+    labels_by_folded = {label.casefold(): label for label in sorted(wanted)}
+    by_case = [
+        f"{label} for {labels_by_folded[folded]}"
+        for label in sorted(given - wanted)
+        if (folded := label.casefold()) in labels_by_folded
+    ]
+    if not by_case:
+        return None
+    problem = f"labels of the hypotheses differ from those of the references in case ({format_names(by_case)})"
+    return f"{problem}, and count as wrong: spell them alike"
+
+
+def _split_labels(text: str, config: EvaluationConfig) -> list[str]:
+    """The labels of a line."""
+    return text.split() if config.labels != "line" else [text.strip()] if text.strip() else []
 
 
 def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[str]:

@@ -46,7 +46,7 @@ def extract_entities(labels: Sequence[str], scheme: str) -> list[Entity]:
         if not _BEGINS_ENTITY[scheme](tags[start]):
             start = end
             continue
-        while end < len(tags) and _continues_entity(tags[end - 1], tags[end]):
+        while end < len(tags) and continues_entity(tags[end - 1], tags[end]):
             end += 1
         if _CLOSES_ENTITY[scheme](tags[end - 1]):
             entities.append((start, end, tags[start][1]))
@@ -54,7 +54,7 @@ def extract_entities(labels: Sequence[str], scheme: str) -> list[Entity]:
     return entities
 
 
-def _continues_entity(previous: Tag, tag: Tag) -> bool:
+def continues_entity(previous: Tag, tag: Tag) -> bool:
     """Whether a tag is inside the entity that the one before it is in."""
     return previous[0] in "BI" and tag[0] in "IE" and previous[1] == tag[1]
 

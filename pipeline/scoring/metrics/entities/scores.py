@@ -4,14 +4,22 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tfm.data.errors import format_names, format_share
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES_BY_SCHEME, extract_entities, parse_tag
+from tfm.pipeline.scoring.metrics.entities.schemes import (
+    PREFIXES_BY_SCHEME,
+    continues_entity,
+    extract_entities,
+    parse_tag,
+)
 from tfm.pipeline.scoring.metrics.labels import LabelScore, label_score
 from tfm.pipeline.scoring.metrics.score import Score
 
 ENTITY_F1 = "entity_f1"
+TAGS_COMMAND = """awk 'NF {printf "%s ", $NF; next} {print ""}' FILE"""
+"""The command that writes the tags of a sentence, the last column of CoNLL, in a line."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +114,28 @@ def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> s
             if parse_tag(label, config.entities) is None:
                 tags = ", ".join(f"{prefix}-TYPE" for prefix in PREFIXES_BY_SCHEME[config.entities])
                 return f'"{label}" of line {line} is no tag of an entity ({config.entities}: O, {tags})'
+    if (split_line := _split_entity_line(references, config)) is not None:
+        place = f"that of line {split_line} goes on with the entity before"
+        problem = f"each line of the references has one tag, and {place}"
+        return f"{problem}: write the tags of a sentence in one line, as by {TAGS_COMMAND}"
     if not any(extract_entities(text.split(), config.entities) for text in references):
         return "the references have no entity"
     return None
+
+
+def _split_entity_line(references: Sequence[str], config: EvaluationConfig) -> int | None:
+    """The first line whose tag goes on with an entity that begins in the line before, where no line has two tags, as in
+    a column of CoNLL; None if there is none.
+    """
+    lines = [text.split() for text in references]
+    if any(len(labels) > 1 for labels in lines):
+        return None
+    tags = [parse_tag(labels[0], config.entities) if labels else None for labels in lines]
+    pairs = enumerate(pairwise(tags), 2)
+    return next(
+        (line for line, (first, tag) in pairs if first and tag and first[0] == "B" and continues_entity(first, tag)),
+        None,
+    )
 
 
 def unknown_tags_warning(hypotheses: Sequence[str], config: EvaluationConfig) -> str | None:

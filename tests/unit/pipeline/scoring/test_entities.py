@@ -180,3 +180,17 @@ def test_entities_in_scores_json_in_the_table_and_in_the_report(tmp_path: Path) 
     assert "<b>" not in page
     hinted = tfm(*scored[:-1], "accuracy")
     assert "entity_f1 in evaluation.metrics" in hinted.err
+
+
+@pytest.mark.parametrize("blank", [True, False])
+@pytest.mark.parametrize(("begin", "end", "scheme"), [("B", "I", "conlleval"), ("B", "I", "IOB2"), ("B", "L", "BILOU")])
+def test_a_column_of_tags_is_no_line_of_a_sentence(blank: bool, begin: str, end: str, scheme: str) -> None:
+    """A tag a line, as cut from CoNLL, made each word a sentence, whose entities have one word: F1 was of others."""
+    config = EvaluationConfig.model_validate({"metrics": ["entity_f1"], "entities": scheme})
+    sentences = [["O", f"{begin}-PER", f"{end}-PER"], ["O"], [f"{begin}-LOC", f"{end}-LOC", "O"]]
+    column = [tag for sentence in sentences for tag in [*sentence, *[""] * blank]]
+    reasons = inapplicable_metrics(column, [column], config)
+    assert reasons["entity_f1"].startswith("each line of the references has one tag, and that of line 3 goes on")
+    assert inapplicable_metrics(column, [[" ".join(sentence) for sentence in sentences]], config) == {}
+    words = ["I-PER", "I-PER", "", "B-LOC", "O", "I-PER"] if end == "I" else ["U-PER", "O", "U-PER"]
+    assert inapplicable_metrics(words, [words], config.model_copy(update={"entities": "conlleval"})) == {}

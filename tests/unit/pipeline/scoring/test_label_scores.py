@@ -13,8 +13,15 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.evaluation.text_warnings import hypothesis_warnings
-from tfm.pipeline.scoring.metrics.labels import accuracy, label_count_warning, label_scores, label_warnings, macro_f1
+from tfm.pipeline.scoring.evaluation.text_warnings import hypothesis_warnings, reference_warnings
+from tfm.pipeline.scoring.metrics.labels import (
+    accuracy,
+    label_count_warning,
+    label_scores,
+    label_warnings,
+    macro_f1,
+    unknown_labels_warning,
+)
 from tfm.pipeline.scoring.tables.labels import label_tables
 from tfm.pipeline.tasks.abilities import task_evaluation_config
 
@@ -164,18 +171,55 @@ def test_labels_that_say_little_are_said() -> None:
 def test_sentences_with_more_or_fewer_labels_than_words_are_warned_of() -> None:
     """Lines of other sentences were scored without a word; labels behind the last word are compared with none."""
     references = ["O O", "B-X", "O O O", "O"]
-    assert label_count_warning(references, references) is None
-    assert label_count_warning(["O O", "", "O O O", "O"], references) is None  # blank ones have a warning of their own
-    said = label_count_warning(["O O", "B-X", "O O", "O O"], references)
+    words = EvaluationConfig(labels="word")
+    assert label_count_warning(references, references, words) is None
+    assert label_count_warning(["O O", "", "O O O", "O"], references, words) is None  # blank ones have one of their own
+    said = label_count_warning(["O O", "B-X", "O O", "O O"], references, words)
     assert said == (
         "2 of 4 hypotheses have more or fewer labels than the reference, the first in line 3 (2 and 3): are they of "
         "the same sentences, with all words?"
     )
-    for config, is_warned in (
-        (EvaluationConfig(metrics=("entity_f1",)), True),
-        (EvaluationConfig(metrics=("accuracy",), labels="word"), True),
-        (EvaluationConfig(metrics=("accuracy",), labels="line"), False),
-        (EvaluationConfig(metrics=("bleu",)), False),
+    advice = ' If a line is one label, set evaluation.labels = "line"'
+    for config, expected in (
+        (EvaluationConfig(metrics=("entity_f1",)), [said + advice]),
+        (EvaluationConfig(metrics=("accuracy",)), [said + advice]),  # a label is a word, unless a task is known
+        (EvaluationConfig(metrics=("macro_f1",), labels="word"), [said]),
+        (EvaluationConfig(metrics=("accuracy",), labels="line"), []),
+        (EvaluationConfig(metrics=("bleu",)), []),
     ):
         warnings = hypothesis_warnings(["O O", "B-X", "O O", "O O"], [references], config, {})
-        assert (said in warnings) == is_warned
+        assert [warning for warning in warnings if "more or fewer" in warning] == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["0", "1", "0"], "no label of the hypotheses (0, 1) is one of the references (good, very bad)"),
+        (["__label__good", "__label__good", "x"], "no label of the hypotheses (__label__good, x) is one of"),
+        (["Good", "good", "very bad"], "differ from those of the references in case (Good for good)"),
+        (["very bad", "very bad", "very bad"], None),
+        (["", "", ""], None),
+        (["good", "new", "new"], None),
+    ],
+)
+def test_labels_spelled_otherwise_are_warned_of(given: list[str], said: str | None) -> None:
+    """Accuracy was 0.00 without a word where one side has numbers and the other names."""
+    config = EvaluationConfig(metrics=("accuracy",), labels="line")
+    warning = unknown_labels_warning(given, ["good", "very bad", "good"], config)
+    assert (warning is None) == (said is None)
+    assert said is None or said in str(warning)
+    if any(given):
+        warnings = hypothesis_warnings(given, [["good", "very bad", "good"]], config, {})
+        assert warnings == ([] if warning is None else [warning])
+
+
+@pytest.mark.parametrize("metrics", [("accuracy",), ("entity_f1", "macro_f1")])
+def test_further_references_of_labels_are_warned_of(metrics: tuple[str, ...]) -> None:
+    """A second annotator's labels were read by nothing, and no signature said so."""
+    config = EvaluationConfig.model_validate({"metrics": metrics})
+    labels = ["B-X O", "O O"]
+    assert reference_warnings([labels], config) == []
+    (warning,) = reference_warnings([labels, labels[::-1]], config)
+    assert warning.startswith(", ".join(metrics))
+    assert "the first of 2 references alone" in warning
+    assert not any("alone" in each for each in reference_warnings([labels, labels], EvaluationConfig()))
