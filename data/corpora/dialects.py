@@ -10,13 +10,12 @@ from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.tables.lines import FIRST_ROW_NAME, row_width, spaced_quotes_follow, table_lines
+from tfm.data.corpora.tables.lines import FIRST_ROW_NAME, QUOTED_CELL, row_width, spaced_quotes_follow, table_lines
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
 
-QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*+"')
-ESCAPED_FIELD = re.compile(r'"(?:[^"\\]|\\["\\])*"')
+ESCAPED_CELL = re.compile(r'"(?:[^"\\]|\\["\\])*"')
 CR_PLACEHOLDER = "\udc0d"
 """Replaces carriage returns for `csv`, which rejects them outside of quotation marks. It is half a surrogate pair,
 which no UTF-8 file has.
@@ -95,9 +94,9 @@ def find_tsv_quoting(path: Path) -> Quoting:
         for cell in cells:
             if not cell.startswith('"'):
                 continue
-            is_whole = QUOTED_FIELD.fullmatch(cell) is not None
-            is_escaped = is_escaped and ESCAPED_FIELD.fullmatch(cell) is not None
-            may_go_on = QUOTED_FIELD.match(cell) is None and len(cells) != width  # after a tab or on the next line
+            is_whole = QUOTED_CELL.fullmatch(cell) is not None
+            is_escaped = is_escaped and ESCAPED_CELL.fullmatch(cell) is not None
+            may_go_on = QUOTED_CELL.match(cell) is None and len(cells) != width  # after a tab or on the next line
             is_doubled = is_doubled and (is_whole or may_go_on)
             if not is_doubled and not is_escaped:
                 if is_quoted:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.paths.class_folders import class_folders_hint
+from tfm.data.corpora.paths.folder_hints import class_folders_hint, tagged_test_sets, transcripts_hint
 from tfm.data.corpora.paths.single_files import suggest_corpus_table
 from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
@@ -23,7 +23,6 @@ from tfm.data.corpora.paths.split_names import (
     training_name_rank,
 )
 from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, file_pairs_hint, find_text_files
-from tfm.data.corpora.paths.unread_files import tagged_test_sets, transcripts_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.corpus_keys.table_keys import split_columns

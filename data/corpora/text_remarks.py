@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tfm.data.corpora.tables.layouts import has_usual_names, markdown_problem, split_sample
-from tfm.data.formats.conll.column_roles import WORDS_ALONE_REMEDY, are_words_alone
+from tfm.data.corpora.tables.layouts import LANGUAGE_CODE, has_usual_names, markdown_problem, split_sample
+from tfm.data.formats.conll.unlabelled import WORDS_ALONE_REMEDY, are_words_alone
 from tfm.data.formats.fasttext import LABEL_PREFIX
 
 MIN_LINES_JUDGED, MIN_JSON_LINES_JUDGED = 4, 2
@@ -16,7 +16,6 @@ CSV_DELIMITERS = (",", ";", "|")
 PAIR_MARKS = (" ||| ", " +++$+++ ")
 FACTOR_MARKS = ("￨", "|", "/")
 """Marks between a word and its features or tags, as of OpenNMT, Moses and the Brown corpus."""
-LANGUAGE_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
 PYTHON_OBJECT = re.compile(r"\{u?'[^']*': .*\}")
 DOCUMENT_BEGIN, DOCUMENT_REST = re.compile(r"[\[{](.*[\[{,])?"), re.compile(r"""[\[{"']""")
 ARRAY_LINE = re.compile(r"""\[\s*[\[{"].*[\]}"]\s*\]|\{.*\[\s*\{.*\}\s*\]\s*\}""")

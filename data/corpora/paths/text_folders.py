@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.paths.content_formats import detect_content_format
+from tfm.data.corpora.paths.folder_hints import MAX_FILES_LOOKED_AT
 from tfm.data.corpora.paths.split_names import (
     is_parallel_split_name,
     is_split_name,
@@ -29,7 +30,6 @@ TARGET_WORD_PATTERN = re.compile(
 )
 TABLE_ENDINGS = frozenset((".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow"))
 """Endings of files that hold both sides, of which two are no source and target."""
-MAX_FILES_LOOKED_AT = 10_000
 SIDE_NAMES = ("src", "source", "trg", "tgt", "target", "dst")
 """Endings of sides, those of sources first."""
 FilePairs = Mapping[str, tuple[Path | None, Path]]

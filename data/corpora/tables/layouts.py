@@ -11,6 +11,8 @@ HEADER_NAMES = frozenset(
     "english german french spanish italian russian chinese japanese arabic hindi".split()
 )
 """Usual names of columns: a first row of such cells is one of names."""
+LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,8})?")
+"""A language as columns, keys and cells name it: de, deu, zh_Hans, pt-BR."""
 MARKDOWN_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 MIN_LINES_JUDGED, MAX_TITLES = 4, 5
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")

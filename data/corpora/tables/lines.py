@@ -14,7 +14,7 @@ ANKI_MARK = "#separator:"
 """The first line of notes that Anki exports: a further one (#columns:Front<tab>Back) has as many cells as they have."""
 FIRST_ROW_NAME = "1"
 """R's name of the first row, if it has no other."""
-QUOTED_TEXT = re.compile(r'"(?:[^"]|"")*+"')
+QUOTED_CELL = re.compile(r'"(?:[^"]|"")*+"')
 LONG_DELIMITERS = (" ||| ", " +++$+++ ", " :: ", "::", "->")
 """Delimiters of several characters, as fast_align, published dialogues and lists of misspelled words have them."""
 TWO_BARS = "||"
@@ -97,7 +97,7 @@ def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
     for line in islice(open_lines(path), 1, MAX_LINES_SAMPLED):
         if f'{delimiter} "' in line and line_of_cells.fullmatch(line) is None:
             return False
-        plain = QUOTED_TEXT.sub('""', line)
+        plain = QUOTED_CELL.sub('""', line)
         if delimiter in plain.replace(f"{delimiter} ", ""):
             return False
         is_one |= f'{delimiter} ""' in plain

@@ -17,7 +17,8 @@ DECODER = json.JSONDecoder()
 MAX_DOCUMENT_BYTES = 1 << 24
 CAPTION_KEY = b'"caption"'
 MIN_MESSAGES = 3
-AUDIO_NAME_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a)", re.IGNORECASE)
+AUDIO_ENDINGS = "wav|mp3|flac|ogg|opus|m4a"
+AUDIO_NAME_PATTERN = re.compile(rf"\S+\.(?:{AUDIO_ENDINGS})", re.IGNORECASE)
 COCO_PATTERN = re.compile(rb'\s*\{\s*"(?:info|images|annotations|licenses|type)"\s*:\s*[\[{"]')
 TURN_KEYS = (("role", "content"), ("from", "value"), ("speaker", "text"), ("speaker", "utterance"))
 """The keys of a turn of a conversation: who speaks, and what is said."""
@@ -66,8 +67,8 @@ def value_problem(column: str, value: object) -> str | None:
 
 
 def row_problem(row: object) -> str | None:
-    """Why a row has no texts for a source and a target: it holds facts, and several texts that say them, as of DART and
-    WebNLG; None if it is no such row.
+    """Why an object has no texts for a source and a target: it holds facts, and several texts that say them, as of DART
+    and WebNLG, or is a whole table, as pandas writes one by columns or in parts; None if it may be a row.
     """
     if not isinstance(row, dict) or not row:
         return None
@@ -81,6 +82,10 @@ def row_problem(row: object) -> str | None:
         rows = f"({facts}) as $facts | .lexicalisations[] | {{source: $facts, target: .lex}}"
         rows = f"jq -c '.entries[] | .[] | {rows}' FILE"
         return f"holds facts with texts that say them, as WebNLG: write a row for each text, as by {rows}"
+    are_by_number = all(isinstance(value, dict) and value and all(map(str.isdecimal, value)) for value in row.values())
+    if are_by_number or {*row} in ({"columns", "index", "data"}, {"schema", "data"}):
+        rows = 'by to_json(FILE, orient="records", lines=True)'
+        return f"is a table as pandas writes it by to_json: write its rows, {rows}"
     return None
 
 

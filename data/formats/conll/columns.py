@@ -12,14 +12,14 @@ from tfm.data.formats.conll.column_roles import (
     find_column_before_numbers,
     find_word_column,
     number_column_problem,
-    one_column_problem,
     other_tag_columns,
-    unlabelled_problem,
 )
-from tfm.data.formats.conll.layout import DOCUMENT_START, ColumnLayout, detect_layout, tagged_words_problem
+from tfm.data.formats.conll.layout import DOCUMENT_START, STANDARD_COLUMNS, ColumnLayout, detect_layout
 from tfm.data.formats.conll.schemes import TagSchemeChecker
 from tfm.data.formats.conll.sentences import SentenceCounts
 from tfm.data.formats.conll.separators import other_space_problem
+from tfm.data.formats.conll.tagged_lines import tagged_words_problem
+from tfm.data.formats.conll.unlabelled import one_column_problem, unlabelled_problem
 from tfm.data.lines import MAX_LINE_BYTES
 
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
@@ -83,7 +83,7 @@ def read_conll(
         if size > MAX_LINE_BYTES:
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
-        if layout.has_arguments and not words:
+        if layout.standard and not words:
             width = len(cells)
         words.append(_column_values(cells, places, width, space_replacement, path, number))
         lines.append(number)
@@ -132,18 +132,16 @@ def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout)
         raise DataError(one_column_problem(path), file=path)
     if LAST_COLUMN in columns and (problem_of_lines := tagged_words_problem(path)) is not None:
         raise DataError(problem_of_lines, file=path)
-    if layout.has_arguments and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
-        problem = "is CoNLL-2012's: set source to 3 for its words, and target to 4 for parts of speech"
-        if layout.is_conll_2009:
-            raise DataError(
-                "is CoNLL-2009's: set source to 1 for its words, and target to 4 for parts of speech", file=path
-            )
-        raise DataError(f"{problem} (10 has entities in brackets)", file=path)
+    if layout.standard and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
+        words, parts_of_speech = STANDARD_COLUMNS[layout.standard]
+        remedy = f"set source to {words} for its words, and target to {parts_of_speech} for parts of speech"
+        entities = " (10 has entities in brackets)" if layout.standard == "CoNLL-2012" else ""
+        raise DataError(f"is {layout.standard}'s: {remedy}{entities}", file=path)
     if LAST_COLUMN in columns and (problem_of_labels := unlabelled_problem(path, layout)) is not None:
         raise DataError(problem_of_labels, file=path)
     if FIRST_COLUMN in columns and (problem_of_first := number_column_problem(path, layout)) is not None:
-        words = f"the number of the column with the words, such as {find_word_column(path, layout)}"
-        raise DataError(f"{problem_of_first}: set source to {words}", file=path)
+        remedy = f"set source to the number of the column with the words, such as {find_word_column(path, layout)}"
+        raise DataError(f"{problem_of_first}: {remedy}", file=path)
 
 
 def _column_index(path: Path, column: str, layout: ColumnLayout) -> int:

@@ -6,13 +6,15 @@ one of a single word).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tfm.data.errors import format_count
 
 TAG_LETTERS = "BIESLUMW"
 TAG_PATTERN = re.compile(rf"(?:([{TAG_LETTERS}])(?:-(.+))?|O)")
+ENTITY_TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-(\S+)|O")
+"""A tag of a span with a type, or outside of all, as cells of unknown files are: letters alone may be words."""
 SCHEMES_WITHOUT_SINGLES = ("IOB2", "IOB1", "IOE2", "IOE1")
 MAX_STRAY_SHARE = 0.05
 """The share of labels that are no tags among tags, up to which they are taken for errors."""
@@ -24,12 +26,17 @@ LETTERS_BY_SCHEME: Mapping[str, Mapping[str, str]] = {
 }
 """By scheme that has an end of spans: its letters as those of IOBES."""
 OTHER_SPELLINGS: Mapping[str, tuple[re.Pattern[str], str]] = {
-    "PER-B": (re.compile(r"\S+-[BIESLUMW]|O"), r"s/([^ \t]+)-([BIESLUMW])$/\2-\1/"),
-    "B_PER": (re.compile(r"[BIESLUMW]_\S+|O"), r"s/([ \t][BIESLUMW])_([^ \t]+)$/\1-\2/"),
-    "b-per": (re.compile(r"[bieslumw]-\S+|o"), r"s/[ \t]([bieslumw]-[^ \t]+|o)$/\U&/"),
+    "PER-B": (re.compile(rf"\S+-[{TAG_LETTERS}]|O"), rf"s/([^ \t]+)-([{TAG_LETTERS}])$/\2-\1/"),
+    "B_PER": (re.compile(rf"[{TAG_LETTERS}]_\S+|O"), rf"s/([ \t][{TAG_LETTERS}])_([^ \t]+)$/\1-\2/"),
+    "b-per": (re.compile(rf"[{TAG_LETTERS.lower()}]-\S+|o"), rf"s/[ \t]([{TAG_LETTERS.lower()}]-[^ \t]+|o)$/\U&/"),
 }
 """By an example: how all labels are spelled, and what makes tags of them."""
 SENTENCE_END = "the end of the sentence"
+
+
+def are_entity_tags(cells: Iterable[str]) -> bool:
+    """Whether all cells are tags of entities."""
+    return all(map(ENTITY_TAG_PATTERN.fullmatch, cells))
 
 
 @dataclass
