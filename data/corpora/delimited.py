@@ -22,7 +22,7 @@ from tfm.data.corpora.markup.problems import MAX_LINES_READ, check_lines, line_e
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
-from tfm.data.corpora.tables.layouts import cells_remark, has_usual_names, layout_problem
+from tfm.data.corpora.tables.layouts import are_languages, cells_remark, has_usual_names, layout_problem
 from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
 from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
@@ -124,16 +124,23 @@ def _with_header_remark(
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows, with a remark if the first seems to name the columns that are read as data, or one a little below."""
     first = list(islice(rows, MAX_ROWS_ABOVE_HEADER))
-    is_first = True
-    for line, row in first:
-        cells = [row[index] for index in column_indices if index < len(row)]
-        if row not in BLANK_ROWS and has_usual_names(cells) and len({*cells}) == len(cells):
-            remedy = "header = true" if is_first else f"remove the lines up to {line}"
-            location = "first row" if is_first else f"line {line}"
-            add_remark(path, f"its {location} ({format_names(row)}) is read as data: if it names columns, {remedy}")
-            break
-        is_first &= row in BLANK_ROWS
+    filled = [(line, row) for line, row in first if row not in BLANK_ROWS]
+    place = _find_names([[row[index] for index in column_indices if index < len(row)] for _, row in filled])
+    if place is not None:
+        line, row = filled[place]
+        remedy = f"remove the lines up to {line}" if place else "header = true"
+        location = f"line {line}" if place else "first row"
+        add_remark(path, f"its {location} ({format_names(row)}) is read as data: if it names columns, {remedy}")
     return chain(first, rows)
+
+
+def _find_names(rows: Sequence[Sequence[str]]) -> int | None:
+    """The place of a row of different usual names, or that of a first row of languages if no other is one: short words
+    look like these. None if there is no such row.
+    """
+    if rows and are_languages(rows[0]) and not any(map(are_languages, rows[1:])):
+        return 0
+    return next((n for n, row in enumerate(rows) if has_usual_names(row) and len({*row}) == len(row)), None)
 
 
 def _drop_empty_ends(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:

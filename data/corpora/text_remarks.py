@@ -5,7 +5,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tfm.data.corpora.tables.layouts import LANGUAGE_CODE, has_usual_names, markdown_problem, split_sample
+from tfm.data.corpora.tables.layouts import are_column_names, markdown_problem, split_sample
+from tfm.data.corpora.tables.lines import find_even_mark
 from tfm.data.formats.conll.unlabelled import WORDS_ALONE_REMEDY, are_words_alone
 from tfm.data.formats.fasttext import LABEL_PREFIX
 
@@ -79,7 +80,7 @@ def _are_all_json(lines: Sequence[str]) -> bool:
 def _tab_remark(lines: Sequence[str]) -> str | None:
     if all(line.startswith("\t") for line in lines):  # indented
         lines = [line.strip() for line in lines]
-    if len({line.count("\t") for line in lines}) > 1 or "\t" not in lines[0]:
+    if find_even_mark(lines, "\t") is None:
         return None
     return f'its lines have tabs, as a table has, {AS_TEXTS}: format = "tsv" reads columns, cut -f1 FILE writes one'
 
@@ -92,11 +93,10 @@ def _label_remark(lines: Sequence[str]) -> str | None:
 
 def _pair_remark(lines: Sequence[str]) -> str | None:
     """A remark on both sides in a line with a mark between them."""
-    for mark in PAIR_MARKS:
-        if len({line.count(mark) for line in lines}) == 1 and mark in lines[0]:
-            remedy = f'format = "csv", delimiter = "{mark}" reads columns'
-            return f"its lines have columns behind{mark.rstrip()}, {AS_TEXTS}: {remedy}"
-    return None
+    if (mark := find_even_mark(lines, PAIR_MARKS)) is None:
+        return None
+    remedy = f'format = "csv", delimiter = "{mark}" reads columns'
+    return f"its lines have columns behind{mark.rstrip()}, {AS_TEXTS}: {remedy}"
 
 
 def csv_remark(lines: Sequence[str]) -> str | None:
@@ -106,7 +106,7 @@ def csv_remark(lines: Sequence[str]) -> str | None:
         if not rows or len(rows[0]) < 2 or len({*map(len, rows)}) > 1:
             continue
         is_quoted = all(line[0] == line[-1] == '"' and f'"{mark}"' in line for line in lines)
-        if is_quoted or _are_numbered(rows[1:]) or _are_names(rows[0]):
+        if is_quoted or _are_numbered(rows[1:]) or (all(rows[0]) and are_column_names(rows[0])):
             return f'its lines are cells between {mark} as in CSV, {AS_TEXTS}: format = "csv" reads columns'
     return None
 
@@ -115,12 +115,6 @@ def _are_numbered(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first cells count the rows."""
     numbers = [int(row[0]) if row[0].isascii() and row[0].isdecimal() else None for row in rows]
     return all(last is not None and number == last + 1 for last, number in pairwise(numbers))
-
-
-def _are_names(cells: Sequence[str]) -> bool:
-    """Whether the cells of a first row are names of columns: usual ones, or codes of languages."""
-    is_codes = len({*cells}) == len(cells) and all(map(LANGUAGE_CODE.fullmatch, cells))
-    return is_codes or (all(cells) and has_usual_names(cells))
 
 
 def _factor_remark(lines: Sequence[str]) -> str | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from tfm.data.corpora.tables.layouts import LANGUAGE_CODE, has_usual_names
+from tfm.data.corpora.tables.layouts import LANGUAGE_CODE, are_column_names
 from tfm.data.corpora.tables.structures import AUDIO_ENDINGS
 from tfm.data.corpora.tables.word_lists import are_word_pairs
 
@@ -123,9 +123,9 @@ def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[st
 def has_repeated_names(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names columns, and several alike: `en,de,en`."""
     names = [*dict.fromkeys(first_row)]
-    if len(names) == len(first_row) or len({*filter(None, first_row)}) == len([*filter(None, first_row)]):
+    if len({*filter(None, first_row)}) == len([*filter(None, first_row)]):
         return False
-    if has_usual_names(first_row) or (len(names) > 1 and all(map(LANGUAGE_CODE.fullmatch, names))):
+    if are_column_names(names):
         return True
     places = [first_row.index(name) for name in names]
     cells = [[row[place] if place < len(row) else "" for place in places] for row in other_rows]

@@ -31,6 +31,16 @@ def has_usual_names(cells: Sequence[str]) -> bool:
     return bool(names) and HEADER_NAMES.issuperset(names)
 
 
+def are_languages(cells: Sequence[str]) -> bool:
+    """Whether cells are the codes of different languages, several of them."""
+    return len({*cells}) == len(cells) > 1 and all(map(LANGUAGE_CODE.fullmatch, cells))
+
+
+def are_column_names(cells: Sequence[str]) -> bool:
+    """Whether cells are names of columns: usual ones alone, or codes of languages."""
+    return are_languages(cells) or has_usual_names(cells)
+
+
 def split_sample(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """The cells of a file's first lines, carriage returns within them as spaces; none of lines that are no CSV, or have
     longer cells than the module `csv` reads.

@@ -39,44 +39,28 @@ def table_lines(path: Path, delimiters: Sequence[str]) -> Iterator[tuple[int, st
 
 
 def _count_leading_comments(path: Path, delimiters: Sequence[str]) -> int:
-    """The number of first lines that begin with # and, by no delimiter, have as many cells as the line behind them.
+    """The number of first lines that begin with # or are blank, and are none of the table.
 
-    A header may begin so too (`#source<tab>target`), and so may a text: so one such line alone is no comment, and
-    several are none if a line begins so further down.
+    A header may begin so too (`#source<tab>target`), and so may texts: so the first such line that by some delimiter
+    has as many cells as the line behind them all is of the table. But if it is not the last, and no line further down
+    begins so, all are comments that happen to have delimiters; the last may yet be the header.
     """
     if not next(open_lines(path), "").startswith(COMMENT_MARK):
         return 0
-    lines = open_lines(path)
-    comments: list[str] = []
-    for line in islice(lines, MAX_COMMENT_LINES):
-        if line.strip() and not line.startswith(COMMENT_MARK):
-            number = _num_differing(comments, line, delimiters)
-            has_several = number < len([comment for comment in comments if comment.strip()]) - 1
-            if has_several and not any(below.startswith(COMMENT_MARK) for below in islice(lines, MAX_LINES_SAMPLED)):
-                return _num_comments(comments, line, delimiters)
-            return number
-        comments.append(line)
-    return 0
-
-
-def _num_comments(comments: Sequence[str], first_row: str, delimiters: Sequence[str]) -> int:
-    """The number of lines above a table without the last one if its cells, which are as many as a row's, are names."""
-    has_cells = any(_num_cells(first_row, mark) == _num_cells(comments[-1], mark) > 1 for mark in delimiters)
-    is_header = has_cells and not comments[-1].startswith(f"{COMMENT_MARK} ")
-    return len(comments) - is_header if any(_num_cells(first_row, mark) > 1 for mark in delimiters) else 0
-
-
-def _num_differing(comments: Sequence[str], first_row: str, delimiters: Sequence[str]) -> int:
-    """The number of comments up to the first that has as many cells as a row, in which there are several."""
-    widths = {mark: _num_cells(first_row, mark) for mark in delimiters if _num_cells(first_row, mark) > 1}
+    head = [*islice(open_lines(path), MAX_COMMENT_LINES)]
+    count = next((n for n, line in enumerate(head) if line.strip() and not line.startswith(COMMENT_MARK)), 0)
+    comments, below = head[:count], head[count + 1 : count + 1 + MAX_LINES_SAMPLED]
+    widths = {mark: width for mark in delimiters if (width := _num_cells(head[count], mark)) > 1}
     if not widths:
         return 0
-    if comments[0].startswith(ANKI_MARK):
-        return len(comments)
-    for number, line in enumerate(comments):
-        if any(_num_cells(line, mark) == width for mark, width in widths.items()):
-            return number
-    return len(comments)
+    alike = [n for n, line in enumerate(comments) if any(_num_cells(line, mark) == widths[mark] for mark in widths)]
+    if not alike or comments[0].startswith(ANKI_MARK):
+        return count
+    if alike[0] >= sum(bool(line.strip()) for line in comments) - 1:
+        return alike[0]
+    if any(line.startswith(COMMENT_MARK) for line in below):
+        return alike[0]
+    return count - (alike[-1] == count - 1 and not comments[-1].startswith(f"{COMMENT_MARK} "))
 
 
 def _num_cells(line: str, delimiter: str) -> int:
@@ -109,13 +93,17 @@ def find_long_delimiter(path: Path) -> str | None:
     none.
     """
     lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
-    for mark in LONG_DELIMITERS:
-        counts = {line.count(mark) for line in lines}
-        if len(counts) == 1 and 0 not in counts:
-            return mark
+    if (delimiter := find_even_mark(lines, LONG_DELIMITERS)) is not None:
+        return delimiter
     if _has_two_bars(lines):
         return TWO_BARS
     return next((mark for mark in WORD_DELIMITERS if _are_phrases(lines, mark)), None)
+
+
+def find_even_mark(lines: Sequence[str], marks: Sequence[str]) -> str | None:
+    """The first of some marks that is in each of the lines, equally often; None if there is none."""
+    counts = ((mark, {line.count(mark) for line in lines}) for mark in marks)
+    return next((mark for mark, numbers in counts if len(numbers) == 1 and 0 not in numbers), None)
 
 
 def _are_phrases(lines: Sequence[str], mark: str) -> bool:
