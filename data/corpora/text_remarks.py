@@ -1,16 +1,25 @@
-"""Remarks on files that are read as a text a line, though they seem to be rows of a table or a document."""
+"""Remarks on files that are read as a text a line, though they seem to be rows of a table or a document.
+
+Words a line come first, whose blank lines no other rule keeps; then JSON, of which two lines are enough; then rows,
+whose cells are looked at in lines that are not too long: between tabs, behind labels, between marks of several
+characters, of Markdown, between commas, and last parts of each word.
+"""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 
+from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.tables.layouts import are_column_names, markdown_problem, split_sample
 from tfm.data.corpora.tables.lines import find_even_mark
 from tfm.data.formats.conll.unlabelled import WORDS_ALONE_REMEDY, are_words_alone
 from tfm.data.formats.fasttext import LABEL_PREFIX
+from tfm.data.lines import open_lines
 
-MIN_LINES_JUDGED, MIN_JSON_LINES_JUDGED = 4, 2
+MIN_LINES_JUDGED = 4
+"""Fewer lines have as many commas, or are in quotation marks, by chance; JSON they are not."""
 MAX_LINE_CHARACTERS = 20_000
 """The characters of the longest line whose words and cells are looked at."""
 CSV_DELIMITERS = (",", ";", "|")
@@ -39,11 +48,17 @@ def table_remark(lines: Sequence[str]) -> str | None:
     return next(filter(None, (find_remark(filled) for find_remark in REMARKS_OF_ROWS)), None)
 
 
-def verse_range_remark(count: int) -> str:
-    """A remark on lines that are no texts, but say that a verse stands in the line before; count: their number."""
-    lines = "line is" if count == 1 else "lines are"
-    remedy = f"paste SOURCE TARGET | grep -vF '{VERSE_RANGE}' leaves these pairs out"
-    return f"{count:,} {lines} {VERSE_RANGE}, a verse that stands in the line before (eBible), {AS_TEXTS}: {remedy}"
+def read_lines_with_verses(file: Path) -> Iterator[str]:
+    """The lines of a file, with a remark behind the last if some say that a verse stands in the line before."""
+    count = 0
+    for line in open_lines(file):
+        count += line == VERSE_RANGE
+        yield line
+    if count:
+        lines = "line is" if count == 1 else "lines are"
+        remedy = f"paste SOURCE TARGET | grep -vF '{VERSE_RANGE}' leaves these pairs out"
+        verse = "a verse that stands in the line before (eBible)"
+        add_remark(file, f"{count:,} {lines} {VERSE_RANGE}, {verse}, {AS_TEXTS}: {remedy}")
 
 
 def _json_remark(lines: Sequence[str]) -> str | None:
@@ -51,21 +66,20 @@ def _json_remark(lines: Sequence[str]) -> str | None:
     if len(lines) == 1:
         is_array = ARRAY_LINE.fullmatch(lines[0]) is not None
         return 'is rows of JSON in one line, read as one text: format = "jsonl" reads them' if is_array else None
-    if len(lines) < MIN_JSON_LINES_JUDGED:
+    if not lines:
         return None
     if DOCUMENT_BEGIN.fullmatch(lines[0]) and DOCUMENT_REST.match(lines[1]) and not _are_all_json(lines[:1]):
         return f'its lines are parts of a JSON document, {AS_TEXTS}: format = "jsonl" reads the objects of an array'
-    begins, ends = {line[0] for line in lines}, {line[-1] for line in lines}
     has_many = len(lines) >= MIN_LINES_JUDGED
-    if begins == {"{"} and ends == {"}"}:
+    if all(line[0] + line[-1] == "{}" for line in lines):
         if all(map(PYTHON_OBJECT.fullmatch, lines)):
             return f'its lines are objects of Python, {AS_TEXTS}: write them by json.dumps, for format = "jsonl"'
         if (has_many and all('":' in line for line in lines)) or _are_all_json(lines):
             remedy = 'format = "jsonl" reads their values, jq -r .KEY FILE writes them'
             return f"its lines are objects of JSON, {AS_TEXTS}: {remedy}"
-    if begins == {"["} and ends == {"]"} and all('"' in line for line in lines) and _are_all_json(lines):
+    if all(line[0] == "[" and '"' in line for line in lines) and _are_all_json(lines):
         return f"its lines are arrays of JSON, {AS_TEXTS}: jq -r @tsv FILE makes TSV of them"
-    if has_many and begins == ends == {'"'} and _are_all_json(lines):
+    if has_many and all(line[0] == '"' for line in lines) and _are_all_json(lines):
         return f"its lines are strings in quotation marks, {AS_TEXTS} with these: jq -r . FILE cuts them"
     return None
 
