@@ -18,11 +18,12 @@ from tfm.data.corpora.dialects import (
     find_tsv_quoting,
     split_rows,
 )
-from tfm.data.corpora.markup.problems import MAX_LINES_READ, check_lines, line_end_problem, markup_problem
+from tfm.data.corpora.markup.problems import check_lines, line_end_problem
+from tfm.data.corpora.paths.content_formats import check_layout
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
-from tfm.data.corpora.tables.layouts import are_languages, cells_remark, has_usual_names, layout_problem
+from tfm.data.corpora.tables.layouts import are_languages, cells_remark, has_usual_names
 from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
 from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
@@ -240,10 +241,7 @@ def _column_index(path: Path, names: Sequence[str], column: str) -> int:
     if not names:
         return int(column)
     if column not in names:
-        lines = list(islice(open_lines(path), MAX_ROWS_SAMPLED))
-        reason = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines)
-        if reason is not None:
-            raise DataError(reason, file=path)
+        check_layout(path)
         has_header = "file_name" in (column, *names)  # which tables of images must have
         remedy = "" if has_header else "; if it has no header, give columns by number (0, 1)"
         similar = [name for name in names if name.strip().casefold() == column.strip().casefold()]

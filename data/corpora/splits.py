@@ -73,9 +73,8 @@ def unused_settings_message(config: DataConfig, splits: Splits) -> str | None:
     """A line on what looks like a split at `data.path` and is not used, and on what is cut from training instead."""
     if not splits.unused:
         return None
-    corpora_by_role = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
-    roles = [name for name, corpus in corpora_by_role.items() if isinstance(corpus, Portion)]
-    note = f" ({' and '.join(roles)} data are cut from the training data)" if roles else ""
+    roles = " and ".join(_cut_parts(splits))
+    note = f" ({roles} data are cut from the training data)" if roles else ""
     return (
         f"{config.path}: not used: {format_names(splits.unused)}{note}; to use them, "
         "name all corpora in data.train, data.valid and data.tests"
@@ -84,24 +83,23 @@ def unused_settings_message(config: DataConfig, splits: Splits) -> str | None:
 
 def truncation_message(splits: Splits) -> str | None:
     """A line on validation and test data that are cut from the training data; None if both are given."""
-    corpora_by_role = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
-    parts = {name: corpus.part for name, corpus in corpora_by_role.items() if isinstance(corpus, Portion)}
     parts = {
         name: part
-        for name, part in parts.items()
+        for name, part in _cut_parts(splits).items()
         if not isinstance(part.by_text if isinstance(part, PositionRange) else part, Fold)
     }
     if not parts:
         return None
-    method = (
-        "by a hash of each text"
-        if all(isinstance(part, HashRange) for part in parts.values())
-        else "as consecutive lines"
-    )
-    return (
-        f"no {' and no '.join(parts)} data are given: they are cut from the training data {method} (data.ratios, "
-        "data.split_seed)"
-    )
+    are_texts = all(isinstance(part, HashRange) for part in parts.values())
+    method = "by a hash of each text" if are_texts else "as consecutive lines"
+    data = f"no {' and no '.join(parts)} data are given"
+    return f"{data}: they are cut from the training data {method} (data.ratios, data.split_seed)"
+
+
+def _cut_parts(splits: Splits) -> dict[str, HashRange | Fold | PositionRange]:
+    """The parts of the training data that are validation and test data."""
+    corpora = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
+    return {name: corpus.part for name, corpus in corpora.items() if isinstance(corpus, Portion)}
 
 
 def has_contiguous_parts(splits: Splits) -> bool:

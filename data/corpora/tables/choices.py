@@ -77,15 +77,13 @@ def _choice_columns(rows: Rows) -> list[str]:
             return [name]
         if not parts.isdisjoint(ANSWER_LISTS) and _are_chosen_by_number(name, rows):
             return [name]
-    series: dict[str, list[str]] = {}
-    places: dict[str, set[str]] = {}
-    for name in names:
-        if (match := CHOICE_SERIES.fullmatch(name)) is not None:
-            series.setdefault(match["stem"], []).append(name)
-            places.setdefault(match["stem"], set()).add(match["place"])
-    for stem, columns in series.items():
+    series: dict[str, list[re.Match[str]]] = {}
+    for match in filter(None, map(CHOICE_SERIES.fullmatch, names)):
+        series.setdefault(match["stem"], []).append(match)
+    for stem, matches in series.items():
+        columns = [match[0] for match in matches]
         has_enough = len(columns) >= MIN_CHOICES if stem else _are_answered_letters(columns, rows)
-        if has_enough and not places[stem].isdisjoint(FIRST_PLACES):
+        if has_enough and not FIRST_PLACES.isdisjoint(match["place"] for match in matches):
             return columns
     return _columns_of_choices_in_text(names, rows)
 
@@ -102,8 +100,6 @@ def _are_answered_letters(names: Sequence[str], rows: Rows) -> bool:
 
 def _columns_of_choices_in_text(names: Sequence[str], rows: Rows) -> list[str]:
     """The column whose texts have their choices in them, if another has the letter of the right one."""
-    if len(rows) < MIN_ROWS_JUDGED:
-        return []
     columns = {name: [str(row.get(name, "")) for row in rows] for name in names}
     has_letters = any(_are_letters(cells, MAX_LETTERS) for cells in columns.values())
     with_choices = (name for name, cells in columns.items() if all(map(CHOICES_IN_TEXT.fullmatch, cells)))
