@@ -11,7 +11,6 @@ from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.corpora.dialects import (
-    MAX_ROWS_SAMPLED,
     drop_blank_rows,
     find_csv_quoting,
     find_delimiter,
@@ -24,7 +23,7 @@ from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
 from tfm.data.corpora.tables.layouts import are_languages, cells_remark, has_usual_names
-from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
+from tfm.data.corpora.tables.lines import MAX_ROWS_SAMPLED, has_empty_ends, has_row_names
 from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names

@@ -10,7 +10,14 @@ from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.tables.lines import FIRST_ROW_NAME, QUOTED_CELL, row_width, spaced_quotes_follow, table_lines
+from tfm.data.corpora.tables.lines import (
+    FIRST_ROW_NAME,
+    MAX_ROWS_SAMPLED,
+    QUOTED_CELL,
+    row_width,
+    spaced_quotes_follow,
+    table_lines,
+)
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
@@ -28,7 +35,6 @@ DELIMITERS = {
 }  # fmt: skip
 DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",", "^", "~", ":")
 """Without a header, the delimiter that texts have least often is tried first."""
-MAX_ROWS_SAMPLED = 200
 NumberedRows = Iterator[tuple[int, list[str]]]
 
 

@@ -12,14 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.tables.layouts import are_column_names, markdown_problem, split_sample
+from tfm.data.corpora.tables.layouts import MIN_ROWS_JUDGED, are_column_names, markdown_problem, split_sample
 from tfm.data.corpora.tables.lines import find_even_mark
 from tfm.data.formats.conll.unlabelled import WORDS_ALONE_REMEDY, are_words_alone
 from tfm.data.formats.fasttext import LABEL_PREFIX
 from tfm.data.lines import open_lines
 
-MIN_LINES_JUDGED = 4
-"""Fewer lines have as many commas, or are in quotation marks, by chance; JSON they are not."""
 MAX_LINE_CHARACTERS = 20_000
 """The characters of the longest line whose words and cells are looked at."""
 CSV_DELIMITERS = (",", ";", "|")
@@ -43,7 +41,7 @@ def table_remark(lines: Sequence[str]) -> str | None:
         return f"has a word a line and blank lines between sentences, {AS_TEXTS}: {WORDS_ALONE_REMEDY}"
     filled = [line.strip(" \r") for line in lines if line.strip()]
     remark = _json_remark(filled)
-    if remark is not None or len(filled) < MIN_LINES_JUDGED or max(map(len, filled)) > MAX_LINE_CHARACTERS:
+    if remark is not None or len(filled) < MIN_ROWS_JUDGED or max(map(len, filled)) > MAX_LINE_CHARACTERS:
         return remark
     return next(filter(None, (find_remark(filled) for find_remark in REMARKS_OF_ROWS)), None)
 
@@ -70,7 +68,7 @@ def _json_remark(lines: Sequence[str]) -> str | None:
         return None
     if DOCUMENT_BEGIN.fullmatch(lines[0]) and DOCUMENT_REST.match(lines[1]) and not _are_all_json(lines[:1]):
         return f'its lines are parts of a JSON document, {AS_TEXTS}: format = "jsonl" reads the objects of an array'
-    has_many = len(lines) >= MIN_LINES_JUDGED
+    has_many = len(lines) >= MIN_ROWS_JUDGED
     if all(line[0] + line[-1] == "{}" for line in lines):
         if all(map(PYTHON_OBJECT.fullmatch, lines)):
             return f'its lines are objects of Python, {AS_TEXTS}: write them by json.dumps, for format = "jsonl"'

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 MIN_LINES_JUDGED = 3
+"""Fewer lines begin with something like the name of an utterance, or times in order, by chance."""
 TIME = r"(?!0[0-9]+(?![0-9.]))[0-9]+(?:\.[0-9]+)?"
 """A time; 0001 is a number of something."""
 EOL = r"(?:\n|\Z)"

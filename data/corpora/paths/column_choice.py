@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from tfm.data.corpora.tables.layouts import LANGUAGE_CODE, are_column_names
+from tfm.data.corpora.tables.layouts import LANGUAGE_CODE, MIN_ROWS_JUDGED, are_column_names
 from tfm.data.corpora.tables.structures import AUDIO_ENDINGS
 from tfm.data.corpora.tables.word_lists import are_word_pairs
 
@@ -28,8 +28,8 @@ DATE_PATTERN = re.compile(
 UNREAD_PATTERNS = (MEDIA_PATTERN, FILE_PATTERN, URL_PATTERN, DATE_PATTERN)
 MIN_NAMES, MIN_ROWS_PER_NAME = 3, 20
 """A name that is also a cell is none of fewer columns, or where it is more often a cell."""
-MIN_ROWS_JUDGED, MAX_VERSES_JUDGED = 4, 20
-"""With fewer rows nothing is said of how many different values a column has."""
+MAX_VERSES_JUDGED = 20
+"""Verses whose numbers are compared; further down some may be missing."""
 
 
 SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {

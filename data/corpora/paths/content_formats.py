@@ -19,9 +19,14 @@ from tfm.data.corpora.markup.problems import (
     holds_json_objects,
     markup_problem,
 )
-from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED
-from tfm.data.corpora.tables.layouts import fixed_width_problem, layout_problem, markdown_problem, split_sample
-from tfm.data.corpora.tables.lines import find_long_delimiter
+from tfm.data.corpora.tables.layouts import (
+    MIN_ROWS_JUDGED,
+    fixed_width_problem,
+    layout_problem,
+    markdown_problem,
+    split_sample,
+)
+from tfm.data.corpora.tables.lines import find_even_mark, find_long_delimiter
 from tfm.data.corpora.tables.word_lists import are_word_pairs, is_lexicon, lexicon_problem, vocabulary_problem
 from tfm.data.corpora.text_remarks import csv_remark
 from tfm.data.errors import ExportableFileError
@@ -104,11 +109,10 @@ def detect_content_format(path: Path) -> str:
     if filled and _have_class_labels(filled):
         return "labelled"
     rows = [line for line in filled if not line.startswith(COMMENT_MARK)]
-    num_tabs = {line.count("\t") for line in rows}
-    if len(num_tabs) == 1 and 0 not in num_tabs:
+    if find_even_mark(rows, "\t") is not None:
         return "tsv"
     _raise_first(path, (find(rows) for find in (lexicon_problem, vocabulary_problem)))
-    if rows and 0 not in num_tabs:
+    if rows and all("\t" in row for row in rows):
         return "tsv"
     if are_word_pairs(lines):
         return "labelled"
@@ -142,14 +146,15 @@ def _format_by_content(path: Path, format_: str) -> str:
 
 
 def _has_delimited_cells(lines: Sequence[str]) -> bool:
-    """Whether lines are cells in quotation marks or below usual names, as of CSV, or between as many bars."""
+    """Whether lines are a text and a class, cells in quotation marks or below usual names, as of CSV, or between as
+    many bars, if these do not stand between each word and its tag.
+    """
     if len(lines) < MIN_ROWS_JUDGED:
         return False
-    bars = {line.count(BAR) for line in lines}
-    are_words = all(BAR in word for line in lines for word in line.split())  # with a tag each
-    if any(_end_in_classes(lines, mark) for mark in CLASS_MARKS):
+    if any(_end_in_classes(lines, mark) for mark in CLASS_MARKS) or csv_remark(lines) is not None:
         return True
-    return csv_remark(lines) is not None or (len(bars) == 1 and 0 not in bars and not are_words)
+    are_tagged = all(BAR in word for line in lines for word in line.split())
+    return find_even_mark(lines, BAR) is not None and not are_tagged
 
 
 def _end_in_classes(lines: Sequence[str], mark: str) -> bool:
@@ -173,13 +178,11 @@ def _have_class_labels(lines: Sequence[str]) -> bool:
     """
     if any(word.startswith(LABEL_PREFIX) for word in (lines[0], lines[0].split()[-1])):
         return True
-    matches = [CLASS_PATTERN.match(line) for line in lines]
-    classes = {match[1].partition(":")[0] for match in matches if match is not None}
-    if None in matches or 2 * len(classes) > len(lines) or not any(map(str.isalpha, "".join(lines))):
+    names = [match[1] for line in lines if (match := CLASS_PATTERN.match(line)) is not None]
+    classes = {name.partition(":")[0] for name in names}
+    if len(names) < len(lines) or 2 * len(classes) > len(lines) or not any(map(str.isalpha, "".join(lines))):
         return False
-    are_plain = any(name.isupper() for name in classes) and all(
-        match is None or ":" not in match[1] for match in matches
-    )
+    are_plain = any(map(str.isupper, classes)) and not any(":" in name for name in names)
     return not are_plain or 1 < len(classes) <= len(lines) / MIN_ROWS_PER_CLASS
 
 

@@ -6,6 +6,8 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
+from tfm.data.corpora.tables.layouts import MIN_ROWS_JUDGED
+
 CHOICE_SERIES = re.compile(
     r"(?P<stem>(?:.*(?:choice|ending|option|answer|sol|solution|alternative|candidate|hyp|hypothesis|quiz|op|distractor)"
     r"s?[._ ]?)?)(?P<place>\d|[a-e])",
@@ -22,7 +24,10 @@ LIST_OF_TEXTS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
 RIGHT_END, WRONG_END = "good", "bad"
 """How the names of columns end that hold a right text and a wrong one, as of BLiMP."""
 FIRST_PLACES = {"0", "1", "a", "A"}
-MIN_CHOICES, MIN_NAMELESS_CHOICES, MIN_ROWS_JUDGED, MAX_LETTERS = 2, 3, 4, 10
+MIN_CHOICES, MIN_NAMELESS_CHOICES, MAX_LETTERS = 2, 3, 10
+"""Choices of a question; columns that are called by letters alone, and texts in a list that may be one answer in other
+words, are choices only if they are three.
+"""
 
 Rows = Sequence[Mapping[str, object]]
 

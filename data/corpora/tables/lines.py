@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from tfm.data.corpora.remarks import add_remark
+from tfm.data.corpora.tables.word_lists import MIN_ENTRIES_JUDGED
 from tfm.data.lines import open_lines
 
 COMMENT_MARK = "#"
@@ -21,9 +22,11 @@ TWO_BARS = "||"
 """Between records and their texts, as of E2E in GPT-2's experiments; in a table between bars it is an empty cell."""
 WORD_DELIMITERS = (" : ", " \u2013 ", " \u2014 ", " - ")
 """Between a word or phrase and its translation, in lists of such."""
-MIN_PAIRS, MAX_WORDS_OF_CELL = 8, 5
+MAX_WORDS_OF_CELL = 5
+"""The words of a phrase in a list; a sentence around a mark has more."""
 MAX_COMMENT_LINES = 1000
-MAX_LINES_SAMPLED = 200
+MAX_ROWS_SAMPLED = 200
+"""The first rows by which a table is known, some of which are longer than one line."""
 
 
 def table_lines(path: Path, delimiters: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -49,7 +52,7 @@ def _count_leading_comments(path: Path, delimiters: Sequence[str]) -> int:
         return 0
     head = [*islice(open_lines(path), MAX_COMMENT_LINES)]
     count = next((n for n, line in enumerate(head) if line.strip() and not line.startswith(COMMENT_MARK)), 0)
-    comments, below = head[:count], head[count + 1 : count + 1 + MAX_LINES_SAMPLED]
+    comments, below = head[:count], head[count + 1 : count + 1 + MAX_ROWS_SAMPLED]
     widths = {mark: width for mark in delimiters if (width := _num_cells(head[count], mark)) > 1}
     if not widths:
         return 0
@@ -78,7 +81,7 @@ def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
     cell = rf'(?: *"(?:[^"]|"")*+" *|(?! *")[^{mark}]*+)'
     line_of_cells = re.compile(f"{cell}(?:{mark}{cell})*+")
     is_one = False
-    for line in islice(open_lines(path), 1, MAX_LINES_SAMPLED):
+    for line in islice(open_lines(path), 1, MAX_ROWS_SAMPLED):
         if f'{delimiter} "' in line and line_of_cells.fullmatch(line) is None:
             return False
         plain = QUOTED_CELL.sub('""', line)
@@ -92,7 +95,7 @@ def find_long_delimiter(path: Path) -> str | None:
     """Find a delimiter of several characters that occurs equally often in each of the first lines; None if there is
     none.
     """
-    lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
+    lines = [line for line in islice(open_lines(path), MAX_ROWS_SAMPLED) if line.strip()]
     if (delimiter := find_even_mark(lines, LONG_DELIMITERS)) is not None:
         return delimiter
     if _has_two_bars(lines):
@@ -109,7 +112,7 @@ def find_even_mark(lines: Sequence[str], marks: Sequence[str]) -> str | None:
 def _are_phrases(lines: Sequence[str], mark: str) -> bool:
     """Whether each line is a word or phrase, a mark and another of these."""
     rows = [line.split(mark) for line in lines]
-    return len(rows) >= MIN_PAIRS and all(
+    return len(rows) >= MIN_ENTRIES_JUDGED and all(
         len(row) == 2 and all(0 < len(cell.split()) <= MAX_WORDS_OF_CELL for cell in row) for row in rows
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BufferedIOBase
 from pathlib import Path
 
+from tfm.data.corpora.markup.catalogs import MIN_MESSAGES_JUDGED
 from tfm.data.corpora.tables.program_documents import lone_object_problem, program_document_problem
 from tfm.data.errors import format_names
 from tfm.data.formats.conll.spans import spans_problem
@@ -16,7 +17,6 @@ from tfm.data.lines import open_maybe_compressed
 DECODER = json.JSONDecoder()
 MAX_DOCUMENT_BYTES = 1 << 24
 CAPTION_KEY = b'"caption"'
-MIN_MESSAGES = 3
 AUDIO_ENDINGS = "wav|mp3|flac|ogg|opus|m4a"
 AUDIO_NAME_PATTERN = re.compile(rf"\S+\.(?:{AUDIO_ENDINGS})", re.IGNORECASE)
 COCO_PATTERN = re.compile(rb'\s*\{\s*"(?:info|images|annotations|licenses|type)"\s*:\s*[\[{"]')
@@ -197,7 +197,7 @@ def _document_problem(text: str) -> str | None:
     if (problem := _inner_rows_problem(document)) is not None:
         return problem
     leaves = list(_leaves(document))
-    if len(leaves) < MIN_MESSAGES or not all(isinstance(leaf, str) for leaf in leaves):
+    if len(leaves) < MIN_MESSAGES_JUDGED or not all(isinstance(leaf, str) for leaf in leaves):
         return lone_object_problem(document, spans_lines="\n" in text.strip())
     if 2 * sum(" " in key.strip() for key in document) > len(document):
         remedy = "jq -c 'to_entries[] | {source: .key, target: .value}' FILE"

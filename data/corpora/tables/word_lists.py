@@ -9,7 +9,8 @@ from itertools import pairwise
 from tfm.data.formats.fasttext import SOUND_PATTERN
 from tfm.data.scripts import has_spaceless_script
 
-MIN_ROWS_JUDGED, MIN_ROWS_BESIDE_MARKS = 8, 3
+MIN_ENTRIES_JUDGED, MIN_ENTRIES_BESIDE_MARKS = 8, 3
+"""Fewer lines of two words, or of short ones, may be texts; words for silence beside them are only in lexicons."""
 MAX_TRANSLATIONS = 4
 """How many translations the words of a dictionary have at most, on average."""
 MAX_UNIT_CHARACTERS = 6
@@ -31,7 +32,7 @@ def are_word_pairs(lines: Sequence[str]) -> bool:
     lines: the first of a file.
     """
     rows = _filled_rows(lines)
-    if len(rows) < MIN_ROWS_JUDGED or len(rows) < len(lines) or any(len(row) != 2 for row in rows):
+    if len(rows) < MIN_ENTRIES_JUDGED or len(rows) < len(lines) or any(len(row) != 2 for row in rows):
         return False
     have_letters = all(_has_letter(row[0]) and _has_letter(row[1]) for row in rows)
     if all(row[0][-1] in CELL_ENDS for row in rows):
@@ -73,7 +74,7 @@ def vocabulary_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     rows = _filled_rows(lines)
-    if len(rows) < MIN_ROWS_JUDGED:
+    if len(rows) < MIN_ENTRIES_JUDGED:
         return None
     widths = {*map(len, rows)}
     if widths == {1} and lines[0].strip().isdecimal() and 2 * sum("/" in row[0][1:] for row in rows) > len(rows):
@@ -102,7 +103,7 @@ def vocabulary_problem(lines: Sequence[str]) -> str | None:
 def _are_pronunciations(rows: Sequence[Sequence[str]]) -> bool:
     num_rows = len(rows)
     rows = [row for row in rows if SOUND_PATTERN.fullmatch(row[0]) is None]
-    min_rows = MIN_ROWS_JUDGED if len(rows) == num_rows else MIN_ROWS_BESIDE_MARKS
+    min_rows = MIN_ENTRIES_JUDGED if len(rows) == num_rows else MIN_ENTRIES_BESIDE_MARKS
     if len(rows) < min_rows or any(len(row) < 2 or PROBABILITY_PATTERN.fullmatch(row[1]) for row in rows):
         return False
     words, units = {row[0] for row in rows}, [unit for row in rows for unit in row[1:]]

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
 
-from tfm.data.formats.conll.layout import MAX_WORDS_SAMPLED, ColumnLayout, is_marked
+from tfm.data.formats.conll.layout import ColumnLayout, is_marked
 from tfm.data.formats.conll.schemes import ENTITY_TAG_PATTERN, are_entity_tags
+from tfm.data.formats.conll.separators import MAX_ROWS_SAMPLED
 
 MIN_WORDS_JUDGED = 3
 """With fewer words nothing is said of a column that counts them."""
@@ -153,7 +154,7 @@ def sample_columns(path: Path, layout: ColumnLayout) -> list[Column]:
     """
     sentences: list[list[list[str]]] = [[]]
     rows = _unmarked_rows(path, layout) if layout.table is None else iter(())
-    for row in islice(rows, int(layout.is_headed), MAX_WORDS_SAMPLED):
+    for row in islice(rows, int(layout.is_headed), MAX_ROWS_SAMPLED):
         if not row:
             sentences.append([])
         elif len(row) == layout.width:

@@ -24,8 +24,6 @@ from tfm.data.lines import open_lines
 DOCUMENT_START = "-DOCSTART-"
 COMMENT_MARK = "#"
 DOCUMENT_BEGIN = "#begin document"
-MAX_WORDS_SAMPLED = 200
-"""The first lines by which columns are told apart: of twenty sentences and more, read in no time."""
 Standard = Literal["", "CoNLL-2009", "CoNLL-2012"]
 STANDARD_COLUMNS: Mapping[Standard, tuple[int, int]] = {"CoNLL-2009": (1, 4), "CoNLL-2012": (3, 4)}
 """The columns of words and of parts of speech in layouts with a column for each predicate of a sentence."""

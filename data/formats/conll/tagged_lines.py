@@ -4,8 +4,8 @@ import re
 from itertools import islice
 from pathlib import Path
 
-from tfm.data.formats.conll.layout import MAX_WORDS_SAMPLED
 from tfm.data.formats.conll.schemes import are_entity_tags
+from tfm.data.formats.conll.separators import MAX_ROWS_SAMPLED
 from tfm.data.lines import open_lines
 
 TAGGED_WORD_PATTERNS = {mark: re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_")}
@@ -26,7 +26,7 @@ def are_tagged_sentences(path: Path) -> bool:
     """Whether the first lines are a sentence each and, behind a tab, as many tags, as of ATIS; the last tag may be the
     sentence's label.
     """
-    lines = islice((line.split("\t") for line in open_lines(path) if line.strip()), MAX_WORDS_SAMPLED)
+    lines = islice((line.split("\t") for line in open_lines(path) if line.strip()), MAX_ROWS_SAMPLED)
     rows = [[cell.split() for cell in line] for line in lines]
     if not rows or any(len(row) != 2 or len(row[0]) != len(row[1]) for row in rows):
         return False

@@ -11,7 +11,8 @@ from tfm.data.formats.conll.column_roles import (
     find_word_column,
     sample_columns,
 )
-from tfm.data.formats.conll.layout import COMMENT_MARK, MAX_WORDS_SAMPLED, ColumnLayout, is_marked
+from tfm.data.formats.conll.layout import COMMENT_MARK, ColumnLayout, is_marked
+from tfm.data.formats.conll.separators import MAX_ROWS_SAMPLED
 from tfm.data.lines import open_lines
 
 WORD_PATTERN = re.compile(r"\S+")
@@ -33,7 +34,7 @@ def unlabelled_problem(path: Path, layout: ColumnLayout) -> str | None:
     has_labels = not all(each.are_signs or (word > 0 and each.are_numbers) for each in others)
     if not others or len(others[0].cells) < MIN_WORDS_JUDGED or has_labels:
         return None
-    has_comments = any(line.startswith(COMMENT_MARK) for line in islice(open_lines(path), MAX_WORDS_SAMPLED))
+    has_comments = any(line.startswith(COMMENT_MARK) for line in islice(open_lines(path), MAX_ROWS_SAMPLED))
     separator = "\t" if layout.separator == "tabs" else " "
     remedy = UNLABELLED_REMEDY.format(sentences_command(word, separator, has_comments=has_comments))
     return f"has words (column {word}) and no labels: {remedy}"
@@ -41,7 +42,7 @@ def unlabelled_problem(path: Path, layout: ColumnLayout) -> str | None:
 
 def one_column_problem(path: Path) -> str:
     """Why a file of one column has no labels: its lines are words alone, or no columns."""
-    lines = [line for line in islice(open_lines(path), MAX_WORDS_SAMPLED) if not is_marked(line)]
+    lines = [line for line in islice(open_lines(path), MAX_ROWS_SAMPLED) if not is_marked(line)]
     return f"has a word a line and no labels: {WORDS_ALONE_REMEDY}" if are_words_alone(lines) else ONE_COLUMN_PROBLEM
 
 
