@@ -6,6 +6,7 @@ A recipe says it by `delimiter` and `quoting`; else the file does, and what was 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
 
+QUOTINGS_OF_CSV: tuple[Quoting, ...] = ("double", "backslash")
 ESCAPED_CELL = re.compile(r'"(?:[^"\\]|\\["\\])*"')
 CR_PLACEHOLDER = "\udc0d"
 """Replaces carriage returns for `csv`, which rejects them outside of quotation marks. It is half a surrogate pair,
@@ -122,14 +124,11 @@ def find_tsv_quoting(path: Path) -> Quoting:
 
 def _splits_into_columns(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool) -> bool:
     """Whether the first rows are of the same length with this delimiter, and have these columns."""
-    try:
-        rows = [row for _, row in islice(_quoted_rows(path, delimiter, "double"), MAX_ROWS_SAMPLED)]
-    except DataError:
-        try:
-            rows = [row for _, row in islice(_quoted_rows(path, delimiter, "backslash"), MAX_ROWS_SAMPLED)]
-        except DataError:
-            return False
-    rows = [row for row in rows if row]
+    rows: list[list[str]] = []
+    for quoting in QUOTINGS_OF_CSV:
+        with suppress(DataError):
+            rows = [row for _, row in islice(_quoted_rows(path, delimiter, quoting), MAX_ROWS_SAMPLED) if row]
+            break
     if not rows or {*map(len, rows[1:])} - {row_width(rows[0], rows[1:])}:
         return False
     if is_headed:

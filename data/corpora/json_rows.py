@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.table_cells import cell_references, cell_text, column_names, join_cells
+from tfm.data.corpora.table_cells import column_names, make_row
 from tfm.data.corpora.tables.json_items import iterate_items
 from tfm.data.corpora.tables.structures import (
     COLUMNS_PROBLEM,
@@ -75,21 +75,18 @@ def first_rows(path: Path, max_rows: int) -> list[Mapping[str, object]]:
 
 
 def _make_row(record: object, corpus: CorpusConfig, path: Path, line_number: int, class_names: ClassNames) -> Row:
-    sources: list[str] = []
-    for column in corpus.source_columns:
-        value = _get_column_value(record, column, None, path, line_number)
-        cell = _value_to_text_or_texts(value, column, path, line_number, class_names.get(column))
-        sources.append(cell_text(cell, column, corpus, path, line_number))
-    texts: list[str] = []
-    for column in column_names(corpus)[len(sources) :]:
-        value = _get_column_value(record, column, corpus.lists, path, line_number)
-        if corpus.classes and holds_text(value):
+    names, num_sources = column_names(corpus), len(corpus.source_columns)
+    cells: list[str | list[str]] = []
+    for index, column in enumerate(names):
+        is_source = index < num_sources
+        value = _get_column_value(record, column, None if is_source else corpus.lists, path, line_number)
+        if corpus.classes and not is_source and holds_text(value):
             raise DataError(unused_names_problem(column), file=path, line=line_number)
-        cell = _value_to_text_or_texts(value, column, path, line_number, corpus.classes or class_names.get(column, ()))
-        if is_undecided(column, cell):
+        classes = class_names.get(column) if is_source else corpus.classes or class_names.get(column, ())
+        cells.append(_value_to_text_or_texts(value, column, path, line_number, classes))
+        if not is_source and is_undecided(column, cells[-1]):
             add_remark(path, UNDECIDED_REMARK)
-        texts += cell_references(cell, column, corpus, path, line_number)
-    return join_cells(sources), *texts
+    return make_row(cells, names, corpus, path, line_number)
 
 
 def _get_column_value(row: object, column: str, lists: str | None, path: Path, line: int) -> object:

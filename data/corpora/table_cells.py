@@ -130,12 +130,20 @@ def _rows_of_table_part(
         sources = columns[0] if num_sources else [""] * len(part)
         return cast(Iterator[Row], zip(sources, columns[-1], strict=True))
     numbered_cells = enumerate(zip(*columns, strict=True), first_row)
-    return (_make_row(cells, names, corpus, path, number) for number, cells in numbered_cells)
+    return (make_row(cells, names, corpus, path, number) for number, cells in numbered_cells)
 
 
-def _make_row(
-    cells: Sequence[str | list[str]], names: Sequence[str], corpus: CorpusConfig, path: str, line_number: int
+def make_row(
+    cells: Sequence[str | list[str]], names: Sequence[str], corpus: CorpusConfig, path: Path | str, line_number: int
 ) -> Row:
+    """The source and the references of a row.
+
+    Args:
+        cells: those of the source, and those behind it.
+        names: of their columns.
+        corpus: how lists of texts are read.
+        path, line_number: the place, for messages.
+    """
     named_cells, num_sources = list(zip(cells, names, strict=True)), len(corpus.source_columns)
     source = join_cells(cell_text(cell, name, corpus, path, line_number) for cell, name in named_cells[:num_sources])
     texts = (cell_references(cell, name, corpus, path, line_number) for cell, name in named_cells[num_sources:])

@@ -3,7 +3,7 @@
 Content is asked in this order: bytes that only one format begins with; files that are no text a line, which are named;
 JSON; words in columns between blank lines, whose cells would look like any table; lexicons; layouts without delimiters;
 classes before texts; tabs; vocabularies, whose columns have names of their own if tabs stand between all; pairs of
-words; other delimiters, which texts have too. What remains is texts.
+words; other delimiters, which texts have too. All else is texts.
 """
 
 import re
@@ -64,7 +64,7 @@ MAX_COLUMNS_BY_SPACES = 3
 def check_layout(path: Path) -> None:
     """Raise ExportableFileError if a table is not laid out by delimiters, or has a title above it."""
     lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
-    _raise_first(path, (markup_problem(lines[:MAX_LINES_READ]), layout_problem(lines)))
+    check_problems(path, (markup_problem(lines[:MAX_LINES_READ]), layout_problem(lines)))
 
 
 def format_of_name(path: Path) -> str:
@@ -97,7 +97,7 @@ def detect_content_format(path: Path) -> str:
     if head.startswith(b"PAR1"):
         return "parquet"
     lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
-    _raise_first(path, (find(lines[:MAX_LINES_READ]) for find in (markup_problem, *PROBLEMS_OF_LINES)))
+    check_problems(path, (find(lines[:MAX_LINES_READ]) for find in (markup_problem, *PROBLEMS_OF_LINES)))
     if JSON_BEGIN.match(head):
         return "jsonl"
     filled = [line for line in lines if line.strip()]
@@ -105,13 +105,13 @@ def detect_content_format(path: Path) -> str:
         return "conll"
     if has_words_and_phones(filled):
         return "labelled"
-    _raise_first(path, (find(lines) for find in (markdown_problem, fixed_width_problem)))
+    check_problems(path, (find(lines) for find in (markdown_problem, fixed_width_problem)))
     if filled and _have_class_labels(filled):
         return "labelled"
     rows = [line for line in filled if not line.startswith(COMMENT_MARK)]
     if find_even_mark(rows, "\t") is not None:
         return "tsv"
-    _raise_first(path, (find(rows) for find in (lexicon_problem, vocabulary_problem)))
+    check_problems(path, (find(rows) for find in (lexicon_problem, vocabulary_problem)))
     if rows and all("\t" in row for row in rows):
         return "tsv"
     if are_word_pairs(lines):
@@ -120,10 +120,15 @@ def detect_content_format(path: Path) -> str:
     return "csv" if has_cells else "text"
 
 
-def _raise_first(path: Path, problems: Iterable[str | None]) -> None:
+def check_problems(path: Path, problems: Iterable[str | None]) -> None:
     """Raise ExportableFileError of the first problem that a file has."""
     if (problem := next(filter(None, problems), None)) is not None:
         raise ExportableFileError(problem, file=path)
+
+
+def read_filled_lines(path: Path) -> list[str]:
+    """Those of the first lines of a file that are not blank."""
+    return [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
 
 
 def has_words_and_phones(lines: Sequence[str]) -> bool:
@@ -135,7 +140,7 @@ def has_words_and_phones(lines: Sequence[str]) -> bool:
 
 def _format_by_content(path: Path, format_: str) -> str:
     """The format of a table whose name says another: of JSON objects a line, or without a tab in what is called TSV."""
-    lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
+    lines = read_filled_lines(path)
     if lines and holds_json_objects(lines):
         return "jsonl"
     if format_ != "tsv" or len(lines) < MIN_ROWS_JUDGED or any("\t" in line for line in lines):

@@ -5,14 +5,14 @@ found by `formats.conll`. What is wrong with a file in its format, reading it sa
 """
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 from tfm.data.corpora.paths.content_formats import (
-    MAX_LINES_SAMPLED,
+    check_problems,
     detect_format,
     format_of_name,
     has_words_and_phones,
+    read_filled_lines,
 )
 from tfm.data.corpora.paths.table_columns import DetectedColumns, detect_columns
 from tfm.data.corpora.tables.word_lists import are_word_pairs
@@ -21,7 +21,6 @@ from tfm.data.formats.conll.column_roles import find_label_column, find_word_col
 from tfm.data.formats.conll.layout import STANDARD_COLUMNS, detect_layout
 from tfm.data.formats.conll.tagged_lines import tagged_words_problem
 from tfm.data.formats.conll.unlabelled import unlabelled_problem
-from tfm.data.lines import open_lines
 
 FORMATS_WITH_DEFAULTS = ("conllu", "xliff", "po")
 """Formats whose columns need no names."""
@@ -65,8 +64,7 @@ def _text_table(path: Path, sources: Sequence[str]) -> str:
     """A table for a file of texts, which has one side of pairs or texts alone."""
     if not sources:
         return _target_table(path)
-    if (problem := tagged_words_problem(path)) is not None:
-        raise ExportableFileError(problem, file=path)
+    check_problems(path, [tagged_words_problem(path)])
     pair = f'{{ source = "{path}", target = "OTHER" }}'
     return f"{pair}, where line i of OTHER is the translation of line i, or {_target_table(path)} for texts alone"
 
@@ -76,7 +74,7 @@ def _labelled_table(table: str, path: Path, sources: Sequence[str]) -> str:
 
     table: its begin.
     """
-    lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
+    lines = read_filled_lines(path)
     words = f'{table}, source = "label", target = "text" }}'
     if has_words_and_phones(lines):
         return words
@@ -91,8 +89,7 @@ def _conll_columns(path: Path) -> str:
     if layout.standard:
         source, target = STANDARD_COLUMNS[layout.standard]
         return f", source = {source}, target = {target} }} (its columns are those of {layout.standard})"
-    if (problem := tagged_words_problem(path) or unlabelled_problem(path, layout)) is not None:
-        raise ExportableFileError(problem, file=path)
+    check_problems(path, (tagged_words_problem(path), unlabelled_problem(path, layout)))
     words = find_word_column(path, layout)
     labels = find_label_column(path, layout, words)
     source_key = "" if words == layout.word_column else f", source = {words}"

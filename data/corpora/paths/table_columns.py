@@ -22,7 +22,7 @@ from tfm.data.corpora.paths.column_choice import (
     has_repeated_names,
     is_header,
 )
-from tfm.data.corpora.paths.content_formats import MAX_LINES_SAMPLED, check_layout
+from tfm.data.corpora.paths.content_formats import MAX_LINES_SAMPLED, check_layout, check_problems
 from tfm.data.corpora.tables.choices import choices_problem, unnamed_choices_problem
 from tfm.data.corpora.tables.layouts import has_usual_names
 from tfm.data.corpora.tables.lines import find_long_delimiter, has_row_names
@@ -70,7 +70,7 @@ def detect_columns(path: Path, format_: str) -> DetectedColumns:
         records = _json_rows(path) if format_ == "jsonl" else _parquet_rows(path)
         _check_rows(path, records)
         value_rows = [row_fields(record) for record in records]
-        _check_choices(path, value_rows)
+        check_problems(path, [choices_problem(value_rows)])
         return _detect_value_columns(value_rows)
     if format_ == "tmx":
         return DetectedColumns(languages_of_first_unit(path))
@@ -98,13 +98,12 @@ def _detect_text_columns(path: Path, delimiter: str, quoting: Quoting) -> Detect
         column_indices = column_indices_by_name(first) or choose_column_indices(other_rows, len(first))
         return DetectedColumns(range(len(first)), column_indices=column_indices, has_repeated_names=True)
     if not is_header(first, other_rows):
-        if (problem := unnamed_choices_problem(rows)) is not None:
-            raise ExportableFileError(problem, file=path)
+        check_problems(path, [unnamed_choices_problem(rows)])
         column_indices = choose_column_indices(rows, len(first))
         return DetectedColumns(
             range(len(first)), column_indices=column_indices, has_languages=are_tatoeba_rows(rows, column_indices)
         )
-    _check_choices(path, [dict(zip(first, row, strict=False)) for row in other_rows])
+    check_problems(path, [choices_problem([dict(zip(first, row, strict=False)) for row in other_rows])])
     named_indices = column_indices_by_name(first)
     is_headed = (
         named_indices is not None or has_usual_names(first) or not other_rows or differs_from_rows(first, other_rows)
@@ -124,17 +123,15 @@ def _sample_rows(rows: NumberedRows) -> list[list[str]]:
 
 def _json_rows(path: Path) -> list[Mapping[str, object]]:
     """The first rows of a file. Raises ExportableFileError if it is one object that is no row."""
-    if (problem := program_document_problem(path)) is not None:
-        raise ExportableFileError(problem, file=path)
+    check_problems(path, [program_document_problem(path)])
     try:
         rows = first_rows(path, MAX_LINES_SAMPLED)
     except DataError:  # one object in a line that is too long
-        if (problem := whole_document_problem(path)) is None:
-            raise
-        raise ExportableFileError(problem, file=path) from None
+        check_problems(path, [whole_document_problem(path)])
+        raise
     may_be_table = len(rows) == 1 and (has_columns(rows[0]) or column_indices_by_name(list(rows[0])) is None)
-    if may_be_table and row_problem(rows[0]) is None and (problem := whole_document_problem(path)) is not None:
-        raise ExportableFileError(problem, file=path)
+    if may_be_table and row_problem(rows[0]) is None:
+        check_problems(path, [whole_document_problem(path)])
     return rows
 
 
@@ -158,18 +155,11 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Raise ExportableFileError if the first row is none, or a column holds no text or label."""
-    if rows and (problem := row_problem(rows[0])) is not None:
-        raise ExportableFileError(problem, file=path)
+    check_problems(path, map(row_problem, rows[:1]))
     for row in rows:
         for name, value in (*row.items(), ("", [row])):
             if (problem := value_problem(name, value)) is not None:
                 raise ExportableFileError(f"{name!r:.60} {problem}" if name in row else problem, file=path)
-
-
-def _check_choices(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Raise ExportableFileError if rows are questions with choices."""
-    if (problem := choices_problem(rows)) is not None:
-        raise ExportableFileError(problem, file=path)
 
 
 def _value_text(value: object) -> str:

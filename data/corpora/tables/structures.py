@@ -84,8 +84,9 @@ def row_problem(row: object) -> str | None:
         return f"holds facts with texts that say them, as WebNLG: write a row for each text, as by {rows}"
     are_by_number = all(isinstance(value, dict) and value and all(map(str.isdecimal, value)) for value in row.values())
     if are_by_number or {*row} in ({"columns", "index", "data"}, {"schema", "data"}):
-        rows = 'by to_json(FILE, orient="records", lines=True)'
-        return f"is a table as pandas writes it by to_json: write its rows, {rows}"
+        return (
+            'is a table as pandas writes it by to_json: write its rows, by to_json(FILE, orient="records", lines=True)'
+        )
     return None
 
 

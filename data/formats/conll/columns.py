@@ -135,10 +135,12 @@ def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout)
     if LAST_COLUMN in columns and (problem_of_lines := tagged_words_problem(path)) is not None:
         raise DataError(problem_of_lines, file=path)
     if layout.standard and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
-        words, parts_of_speech = STANDARD_COLUMNS[layout.standard]
-        remedy = f"set source to {words} for its words, and target to {parts_of_speech} for parts of speech"
-        entities = " (10 has entities in brackets)" if layout.standard == "CoNLL-2012" else ""
-        raise DataError(f"is {layout.standard}'s: {remedy}{entities}", file=path)
+        words, tags = STANDARD_COLUMNS[layout.standard]
+        name, entities = layout.standard, " (10 has entities in brackets)" if layout.standard == "CoNLL-2012" else ""
+        raise DataError(
+            f"is {name}'s: set source to {words} for its words, and target to {tags} for parts of speech{entities}",
+            file=path,
+        )
     if LAST_COLUMN in columns and (problem_of_labels := unlabelled_problem(path, layout)) is not None:
         raise DataError(problem_of_labels, file=path)
     if FIRST_COLUMN in columns and (problem_of_first := number_column_problem(path, layout)) is not None:
