@@ -89,22 +89,14 @@ def _are_all_json(lines: Sequence[str]) -> bool:
         return False
 
 
-def _tab_remark(lines: Sequence[str]) -> str | None:
+def _mark_remark(lines: Sequence[str]) -> str | None:
+    """A remark on columns between tabs, on labels before texts, or on both sides with a mark between them."""
     if all(line.startswith("\t") for line in lines):  # indented
         lines = [line.strip() for line in lines]
-    if find_even_mark(lines, "\t") is None:
-        return None
-    return f'its lines have tabs, as a table has, {AS_TEXTS}: format = "tsv" reads columns, cut -f1 FILE writes one'
-
-
-def _label_remark(lines: Sequence[str]) -> str | None:
-    if not all(line.startswith(LABEL_PREFIX) for line in lines):
-        return None
-    return f'its lines begin with labels, as of fastText, {AS_TEXTS}: format = "labelled" tells them from texts'
-
-
-def _pair_remark(lines: Sequence[str]) -> str | None:
-    """A remark on both sides in a line with a mark between them."""
+    if find_even_mark(lines, "\t") is not None:
+        return f'its lines have tabs, as a table has, {AS_TEXTS}: format = "tsv" reads columns, cut -f1 FILE writes one'
+    if all(line.startswith(LABEL_PREFIX) for line in lines):
+        return f'its lines begin with labels, as of fastText, {AS_TEXTS}: format = "labelled" tells them from texts'
     if (mark := find_even_mark(lines, PAIR_MARKS)) is None:
         return None
     remedy = f'format = "csv", delimiter = "{mark}" reads columns'
@@ -143,4 +135,4 @@ def _factor_remark(lines: Sequence[str]) -> str | None:
     return None
 
 
-REMARKS_OF_ROWS = (_tab_remark, _label_remark, _pair_remark, markdown_problem, csv_remark, _factor_remark)
+REMARKS_OF_ROWS = (_mark_remark, markdown_problem, csv_remark, _factor_remark)

@@ -1,4 +1,8 @@
-"""Files that are not a text a line, though they are read as such without an error: tags and times would be words."""
+"""Files that are not a text a line, though they are read as such without an error: tags and times would be words.
+
+Ends of lines are asked first, since all other rules read lines; then forms that only programs write, which no text is;
+of both sides of pairs also those that a model of single texts may be for, such as XML or a word and its tag a line.
+"""
 
 import json
 import re

@@ -1,4 +1,8 @@
-"""The choice of a table's source and target columns by what is in them, and whether a first row names them."""
+"""The choice of a table's source and target columns, and whether a first row names them.
+
+Usual names are asked first, since they say what cells cannot. By its cells a column is then no text (numbers, files,
+dates), a text, or a class; a single text and a class are source and target, then two texts, then a text and anything.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,5 +1,9 @@
 """JSON that holds other things than rows of texts: conversations, questions by paragraph, answers that annotators
-rejected, messages of a program, whole columns. Named with what makes rows of them, and not read."""
+rejected, messages of a program, whole columns. Named with what makes rows of them, and not read.
+
+A file is asked by its first row (`row_problem`) before it is read as one document (`whole_document_problem`), whose
+rules would take columns of numbered cells for messages; documents of programs come before all others.
+"""
 
 import codecs
 import json

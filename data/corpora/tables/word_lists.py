@@ -1,5 +1,8 @@
 """Lists of words whose columns stand between spaces: dictionaries of two languages, lexicons of words and their phones,
 and vocabularies with numbers.
+
+Probabilities are looked for before vocabularies, whose rows have numbers too; lexicons that are read come before both,
+and pairs of words last, as any text of two words a line looks like these.
 """
 
 import re

@@ -19,7 +19,7 @@ from tfm.data.formats.conll.schemes import TagSchemeChecker
 from tfm.data.formats.conll.sentences import SentenceCounts
 from tfm.data.formats.conll.separators import other_space_problem
 from tfm.data.formats.conll.tagged_lines import tagged_words_problem
-from tfm.data.formats.conll.unlabelled import one_column_problem, unlabelled_problem
+from tfm.data.formats.conll.unlabelled import unlabelled_problem
 from tfm.data.lines import MAX_LINE_BYTES
 
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
@@ -131,7 +131,8 @@ def _layout_remarks(layout: ColumnLayout, comments: Sequence[int]) -> Iterator[s
 def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout) -> None:
     """Raise DataError if columns are taken by their place, and the words or the labels are elsewhere."""
     if layout.width == 1 and {FIRST_COLUMN, LAST_COLUMN} <= {*columns}:
-        raise DataError(one_column_problem(path), file=path)
+        problem = "its lines have one column; those of a word and its label stand between tabs or spaces"
+        raise DataError(unlabelled_problem(path, layout) or problem, file=path)
     if LAST_COLUMN in columns and (problem_of_lines := tagged_words_problem(path)) is not None:
         raise DataError(problem_of_lines, file=path)
     if layout.standard and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:

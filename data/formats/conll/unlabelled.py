@@ -1,6 +1,5 @@
 """Files with a word a line and no labels: words alone, or beside numbers and signs, as test sets of shared tasks."""
 
-import re
 from collections.abc import Sequence
 from itertools import islice, pairwise
 from pathlib import Path
@@ -15,9 +14,7 @@ from tfm.data.formats.conll.layout import COMMENT_MARK, ColumnLayout, is_marked
 from tfm.data.formats.conll.separators import MAX_ROWS_SAMPLED
 from tfm.data.lines import open_lines
 
-WORD_PATTERN = re.compile(r"\S+")
 UNLABELLED_REMEDY = "write those of a sentence in a line, which `tfm translate` labels, as by {}"
-ONE_COLUMN_PROBLEM = "its lines have one column; those of a word and its label stand between tabs or spaces"
 
 
 def unlabelled_problem(path: Path, layout: ColumnLayout) -> str | None:
@@ -27,7 +24,8 @@ def unlabelled_problem(path: Path, layout: ColumnLayout) -> str | None:
     if layout.table is not None or layout.standard or not layout.width:
         return None
     if layout.width == 1:
-        return None if (problem := one_column_problem(path)) == ONE_COLUMN_PROBLEM else problem
+        lines = [line for line in islice(open_lines(path), MAX_ROWS_SAMPLED) if not is_marked(line)]
+        return f"has a word a line and no labels: {WORDS_ALONE_REMEDY}" if are_words_alone(lines) else None
     columns = sample_columns(path, layout)
     word = find_word_column(path, layout)
     others = [each for each in columns if each.place != word]
@@ -38,12 +36,6 @@ def unlabelled_problem(path: Path, layout: ColumnLayout) -> str | None:
     separator = "\t" if layout.separator == "tabs" else " "
     remedy = UNLABELLED_REMEDY.format(sentences_command(word, separator, has_comments=has_comments))
     return f"has words (column {word}) and no labels: {remedy}"
-
-
-def one_column_problem(path: Path) -> str:
-    """Why a file of one column has no labels: its lines are words alone, or no columns."""
-    lines = [line for line in islice(open_lines(path), MAX_ROWS_SAMPLED) if not is_marked(line)]
-    return f"has a word a line and no labels: {WORDS_ALONE_REMEDY}" if are_words_alone(lines) else ONE_COLUMN_PROBLEM
 
 
 def are_words_alone(lines: Sequence[str]) -> bool:
@@ -57,7 +49,7 @@ def are_words_alone(lines: Sequence[str]) -> bool:
     return (
         num_sentences >= MIN_SENTENCES_JUDGED
         and len(filled) >= 2 * num_sentences
-        and all(map(WORD_PATTERN.fullmatch, filled))
+        and all(len(word.split()) == 1 for word in filled)
         and any(not any(map(str.isalnum, word)) for word in filled)
         and 2 * sum(any(map(str.isalpha, word)) for word in filled) > len(filled)
     )
