@@ -127,7 +127,7 @@ def check_problems(path: Path, problems: Iterable[str | None]) -> None:
 
 
 def read_filled_lines(path: Path) -> list[str]:
-    """Those of the first lines of a file that are not blank."""
+    """The first lines of a file, without blank ones."""
     return [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
 
 
@@ -145,6 +145,8 @@ def _format_by_content(path: Path, format_: str) -> str:
         return "jsonl"
     if format_ != "tsv" or len(lines) < MIN_ROWS_JUDGED or any("\t" in line for line in lines):
         return format_
+    if find_long_delimiter(path) is not None:
+        return "csv"
     delimiter = find_delimiter(path, ["1"], is_headed=False)
     widths = {len(row) for row in split_sample(lines, delimiter)}
     return "csv" if len(widths) == 1 and min(widths) > 1 else format_

@@ -1,7 +1,7 @@
 """The corpus that a single file is, as a recipe says it: its format, and the columns that are read.
 
 The format is that of `content_formats`; a table's columns are those of `table_columns`, those of words and labels are
-found by `formats.conll`. What is wrong with a file in its format, reading it says.
+found by `formats.conll`. Errors of a file in its format are left to reading it.
 """
 
 from collections.abc import Sequence
