@@ -105,12 +105,9 @@ class TagSchemeChecker:
         """The scheme of the tags that were read: by their letters, of two with the same letters the one broken less."""
         if not self.is_tagged or self.letters <= {"O"} or not (self.has_types or "B" in self.letters):
             return None  # single letters without B are labels of another kind
-        if self.letters & {"L", "U"}:
-            return "BILOU"
-        if "W" in self.letters:
-            return "BMEWO"
-        if "M" in self.letters:
-            return "BMES"
+        for letters, name in (("LU", "BILOU"), ("W", "BMEWO"), ("M", "BMES")):
+            if not self.letters.isdisjoint(letters):
+                return name
         if self.letters <= {"O", "I", "E"} and "E" in self.letters:
             return self._less_broken("IOE2", "IOE1")
         if self.letters & {"E", "S"}:
