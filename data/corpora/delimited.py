@@ -11,19 +11,19 @@ from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.corpora.dialects import (
-    MAX_ROWS_SAMPLED,
     drop_blank_rows,
     find_csv_quoting,
     find_delimiter,
     find_tsv_quoting,
     split_rows,
 )
-from tfm.data.corpora.markup.problems import MAX_LINES_READ, check_lines, line_end_problem, markup_problem
+from tfm.data.corpora.markup.problems import check_lines, line_end_problem
+from tfm.data.corpora.paths.content_formats import check_layout
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
-from tfm.data.corpora.tables.layouts import cells_remark, has_usual_names, layout_problem
-from tfm.data.corpora.tables.lines import has_empty_ends, has_row_names
+from tfm.data.corpora.tables.layouts import are_languages, cells_remark, has_usual_names
+from tfm.data.corpora.tables.lines import MAX_ROWS_SAMPLED, has_empty_ends, has_row_names
 from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
@@ -124,16 +124,23 @@ def _with_header_remark(
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows, with a remark if the first seems to name the columns that are read as data, or one a little below."""
     first = list(islice(rows, MAX_ROWS_ABOVE_HEADER))
-    is_first = True
-    for line, row in first:
-        cells = [row[index] for index in column_indices if index < len(row)]
-        if row not in BLANK_ROWS and has_usual_names(cells) and len({*cells}) == len(cells):
-            remedy = "header = true" if is_first else f"remove the lines up to {line}"
-            location = "first row" if is_first else f"line {line}"
-            add_remark(path, f"its {location} ({format_names(row)}) is read as data: if it names columns, {remedy}")
-            break
-        is_first &= row in BLANK_ROWS
+    filled = [(line, row) for line, row in first if row not in BLANK_ROWS]
+    place = _find_names([[row[index] for index in column_indices if index < len(row)] for _, row in filled])
+    if place is not None:
+        line, row = filled[place]
+        remedy = f"remove the lines up to {line}" if place else "header = true"
+        location = f"line {line}" if place else "first row"
+        add_remark(path, f"its {location} ({format_names(row)}) is read as data: if it names columns, {remedy}")
     return chain(first, rows)
+
+
+def _find_names(rows: Sequence[Sequence[str]]) -> int | None:
+    """The place of a row of different usual names, or that of a first row of languages if no other is one: short words
+    look like these. None if there is no such row.
+    """
+    if rows and are_languages(rows[0]) and not any(map(are_languages, rows[1:])):
+        return 0
+    return next((n for n, row in enumerate(rows) if has_usual_names(row) and len({*row}) == len(row)), None)
 
 
 def _drop_empty_ends(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[tuple[int, list[str]]]:
@@ -233,10 +240,7 @@ def _column_index(path: Path, names: Sequence[str], column: str) -> int:
     if not names:
         return int(column)
     if column not in names:
-        lines = list(islice(open_lines(path), MAX_ROWS_SAMPLED))
-        reason = markup_problem(lines[:MAX_LINES_READ]) or layout_problem(lines)
-        if reason is not None:
-            raise DataError(reason, file=path)
+        check_layout(path)
         has_header = "file_name" in (column, *names)  # which tables of images must have
         remedy = "" if has_header else "; if it has no header, give columns by number (0, 1)"
         similar = [name for name in names if name.strip().casefold() == column.strip().casefold()]

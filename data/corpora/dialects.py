@@ -6,17 +6,25 @@ A recipe says it by `delimiter` and `quoting`; else the file does, and what was 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.tables.lines import FIRST_ROW_NAME, row_width, spaced_quotes_follow, table_lines
+from tfm.data.corpora.tables.lines import (
+    FIRST_ROW_NAME,
+    MAX_ROWS_SAMPLED,
+    QUOTED_CELL,
+    row_width,
+    spaced_quotes_follow,
+    table_lines,
+)
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
 
-QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*+"')
-ESCAPED_FIELD = re.compile(r'"(?:[^"\\]|\\["\\])*"')
+QUOTINGS_OF_CSV: tuple[Quoting, ...] = ("double", "backslash")
+ESCAPED_CELL = re.compile(r'"(?:[^"\\]|\\["\\])*"')
 CR_PLACEHOLDER = "\udc0d"
 """Replaces carriage returns for `csv`, which rejects them outside of quotation marks. It is half a surrogate pair,
 which no UTF-8 file has.
@@ -29,7 +37,6 @@ DELIMITERS = {
 }  # fmt: skip
 DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",", "^", "~", ":")
 """Without a header, the delimiter that texts have least often is tried first."""
-MAX_ROWS_SAMPLED = 200
 NumberedRows = Iterator[tuple[int, list[str]]]
 
 
@@ -95,9 +102,9 @@ def find_tsv_quoting(path: Path) -> Quoting:
         for cell in cells:
             if not cell.startswith('"'):
                 continue
-            is_whole = QUOTED_FIELD.fullmatch(cell) is not None
-            is_escaped = is_escaped and ESCAPED_FIELD.fullmatch(cell) is not None
-            may_go_on = QUOTED_FIELD.match(cell) is None and len(cells) != width  # after a tab or on the next line
+            is_whole = QUOTED_CELL.fullmatch(cell) is not None
+            is_escaped = is_escaped and ESCAPED_CELL.fullmatch(cell) is not None
+            may_go_on = QUOTED_CELL.match(cell) is None and len(cells) != width  # after a tab or on the next line
             is_doubled = is_doubled and (is_whole or may_go_on)
             if not is_doubled and not is_escaped:
                 if is_quoted:
@@ -117,14 +124,11 @@ def find_tsv_quoting(path: Path) -> Quoting:
 
 def _splits_into_columns(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool) -> bool:
     """Whether the first rows are of the same length with this delimiter, and have these columns."""
-    try:
-        rows = [row for _, row in islice(_quoted_rows(path, delimiter, "double"), MAX_ROWS_SAMPLED)]
-    except DataError:
-        try:
-            rows = [row for _, row in islice(_quoted_rows(path, delimiter, "backslash"), MAX_ROWS_SAMPLED)]
-        except DataError:
-            return False
-    rows = [row for row in rows if row]
+    rows: list[list[str]] = []
+    for quoting in QUOTINGS_OF_CSV:
+        with suppress(DataError):
+            rows = [row for _, row in islice(_quoted_rows(path, delimiter, quoting), MAX_ROWS_SAMPLED) if row]
+            break
     if not rows or {*map(len, rows[1:])} - {row_width(rows[0], rows[1:])}:
         return False
     if is_headed:

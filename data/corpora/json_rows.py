@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.table_cells import cell_references, cell_text, column_names, join_cells
+from tfm.data.corpora.table_cells import column_names, make_row
 from tfm.data.corpora.tables.json_items import iterate_items
 from tfm.data.corpora.tables.structures import (
     COLUMNS_PROBLEM,
@@ -48,9 +48,7 @@ def _iterate_checked_items(path: Path, corpus: CorpusConfig) -> Iterator[tuple[i
     """The objects of a file with their numbers. Raises DataError if the first is no row, but the whole table."""
     items = iterate_items(path, column_names(corpus))
     for number, row in islice(items, 1):
-        if (problem := row_problem(row) or table_orientation_problem(row)) is not None:
-            raise DataError(problem, file=path)
-        if (problem := _document_problem(path, row, corpus)) is not None:
+        if (problem := row_problem(row) or _document_problem(path, row, corpus)) is not None:
             raise DataError(problem, file=path)
         second_row = [*islice(items, 1)] if corpus.lists != "words" and has_columns(row) else None
         if second_row == []:
@@ -61,7 +59,7 @@ def _iterate_checked_items(path: Path, corpus: CorpusConfig) -> Iterator[tuple[i
 
 
 def _document_problem(path: Path, row: object, corpus: CorpusConfig) -> str | None:
-    """The same of a file whose first row does not have the columns that are read."""
+    """Why a file is no table whose rows are objects, if its first row does not have the columns that are read."""
     names = {each.split(".")[0] for each in column_names(corpus)}
     return None if isinstance(row, dict) and names <= {*row} else whole_document_problem(path)
 
@@ -76,38 +74,19 @@ def first_rows(path: Path, max_rows: int) -> list[Mapping[str, object]]:
     return rows
 
 
-def table_orientation_problem(record: object) -> str | None:
-    """Why an object is no row but a whole table, as pandas writes one by columns, by rows or in parts; None if it is.
-
-    A column or row of such a table is an object whose keys are the numbers of rows, or the names of columns.
-    """
-    if not isinstance(record, dict) or not record:
-        return None
-    is_in_parts = {*record} in ({"columns", "index", "data"}, {"schema", "data"})
-    by_number = [value for value in record.values() if isinstance(value, dict) and value]
-    is_by_column = len(by_number) == len(record) and all(key.isdecimal() for value in by_number for key in value)
-    is_by_row = len(by_number) == len(record) and all(key.isdecimal() for key in record)
-    if not (is_in_parts or is_by_column or is_by_row):
-        return None
-    return 'is a table as pandas writes it by to_json: write its rows, by to_json(FILE, orient="records", lines=True)'
-
-
 def _make_row(record: object, corpus: CorpusConfig, path: Path, line_number: int, class_names: ClassNames) -> Row:
-    sources: list[str] = []
-    for column in corpus.source_columns:
-        value = _get_column_value(record, column, None, path, line_number)
-        cell = _value_to_text_or_texts(value, column, path, line_number, class_names.get(column))
-        sources.append(cell_text(cell, column, corpus, path, line_number))
-    texts: list[str] = []
-    for column in column_names(corpus)[len(sources) :]:
-        value = _get_column_value(record, column, corpus.lists, path, line_number)
-        if corpus.classes and holds_text(value):
+    names, num_sources = column_names(corpus), len(corpus.source_columns)
+    cells: list[str | list[str]] = []
+    for index, column in enumerate(names):
+        is_source = index < num_sources
+        value = _get_column_value(record, column, None if is_source else corpus.lists, path, line_number)
+        if corpus.classes and not is_source and holds_text(value):
             raise DataError(unused_names_problem(column), file=path, line=line_number)
-        cell = _value_to_text_or_texts(value, column, path, line_number, corpus.classes or class_names.get(column, ()))
-        if is_undecided(column, cell):
+        classes = class_names.get(column) if is_source else corpus.classes or class_names.get(column, ())
+        cells.append(_value_to_text_or_texts(value, column, path, line_number, classes))
+        if not is_source and is_undecided(column, cells[-1]):
             add_remark(path, UNDECIDED_REMARK)
-        texts += cell_references(cell, column, corpus, path, line_number)
-    return join_cells(sources), *texts
+    return make_row(cells, names, corpus, path, line_number)
 
 
 def _get_column_value(row: object, column: str, lists: str | None, path: Path, line: int) -> object:

@@ -19,7 +19,7 @@ from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpora.tables.structures import audio_remark
-from tfm.data.corpora.text_remarks import VERSE_RANGE, table_remark, verse_range_remark
+from tfm.data.corpora.text_remarks import read_lines_with_verses, table_remark
 from tfm.data.corpora.unseen_characters import remark_unseen_characters
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
@@ -100,13 +100,8 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
     if isinstance(corpus, Portion):
         return [part for each in corpus.corpora for part in content_fingerprints(each, online=online)]
     if corpus.format == "generated":
-        return [
-            (
-                describe_corpus(corpus),
-                None,
-                f"{describe_corpus(corpus)} {registry.corpus_version(required_path(corpus))}",
-            )
-        ]
+        name = describe_corpus(corpus)
+        return [(name, None, f"{name} {registry.corpus_version(required_path(corpus))}")]
     if corpus.has_images:
         return image_sources.image_fingerprints(corpus, describe_corpus(corpus), read_rows, online=online)
     if corpus.format == "huggingface":
@@ -117,13 +112,8 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
             classes = {column: names for column, names in split.class_names.items() if column in column_names(corpus)}
             return contents + ([(f"classes of {required_path(corpus)}", None, repr(classes))] if classes else [])
         with huggingface.corruption_as_data_error(required_path(corpus), "whole dataset"):
-            return [
-                (
-                    describe_corpus(corpus),
-                    None,
-                    huggingface.hash_dataset(split, top_level_columns(corpus, split.column_names)),
-                )
-            ]
+            names = top_level_columns(corpus, split.column_names)
+            return [(describe_corpus(corpus), None, huggingface.hash_dataset(split, names))]
     return [(label, path, _sha256(path)) for label, path in files_with_display_names(corpus, online=online)]
 
 
@@ -171,30 +161,19 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
 
 
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
-    problems = [markup_problem]
-    if corpus.source is not None:
-        problems += PROBLEMS_OF_PAIRS
-    for file in () if corpus.is_stage_text else corpus_files(corpus, online=online):
+    files = corpus_files(corpus, online=online)
+    problems = [markup_problem, *(PROBLEMS_OF_PAIRS if corpus.source is not None else ())]
+    for file in () if corpus.is_stage_text else files:
         if (remark := table_remark(check_lines(open_lines(file), file, problems))) is not None:
             add_remark(file, remark)
     if corpus.source is None:
-        for file in corpus_files(corpus, online=online):
-            yield from (("", line) for line in _with_verse_remark(file))
+        for file in files:
+            yield from (("", line) for line in read_lines_with_verses(file))
         return
     try:
-        yield from zip(*map(_with_verse_remark, corpus_files(corpus, online=online)), strict=True)
+        yield from zip(*map(read_lines_with_verses, files), strict=True)
     except ValueError:
-        raise line_count_error({file: count_lines(file) for file in corpus_files(corpus, online=online)}) from None
-
-
-def _with_verse_remark(file: Path) -> Iterator[str]:
-    """The lines of a file, with a remark behind the last if some of them stand for verses of the line before."""
-    count = 0
-    for line in open_lines(file):
-        count += line == VERSE_RANGE
-        yield line
-    if count:
-        add_remark(file, verse_range_remark(count))
+        raise line_count_error({file: count_lines(file) for file in files}) from None
 
 
 def _read_files(
@@ -245,10 +224,8 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
             names = format_names(split.differing_names[:3])
             add_remark(path, f"its files {names} are read as one set: name those that are wanted in data.train")
         if split.other_configurations:
-            configuration_names = format_names(split.other_configurations)
-            add_remark(
-                path, f"its default configuration is read; {path}:NAME is one of the others ({configuration_names})"
-            )
+            names = format_names(split.other_configurations)
+            add_remark(path, f"its default configuration is read; {path}:NAME is one of the others ({names})")
         if split.separator:
             read_file = partial(read_csv, separator=split.separator)
         elif split.class_names and split.kind in FORMATS_WITH_INTEGER_LABELS:

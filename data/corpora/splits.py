@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.paths.class_folders import class_folders_hint
+from tfm.data.corpora.paths.folder_hints import class_folders_hint, tagged_test_sets, transcripts_hint
 from tfm.data.corpora.paths.single_files import suggest_corpus_table
 from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
@@ -23,7 +23,6 @@ from tfm.data.corpora.paths.split_names import (
     training_name_rank,
 )
 from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, file_pairs_hint, find_text_files
-from tfm.data.corpora.paths.unread_files import tagged_test_sets, transcripts_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.corpus_keys.table_keys import split_columns
@@ -74,9 +73,8 @@ def unused_settings_message(config: DataConfig, splits: Splits) -> str | None:
     """A line on what looks like a split at `data.path` and is not used, and on what is cut from training instead."""
     if not splits.unused:
         return None
-    corpora_by_role = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
-    roles = [name for name, corpus in corpora_by_role.items() if isinstance(corpus, Portion)]
-    note = f" ({' and '.join(roles)} data are cut from the training data)" if roles else ""
+    roles = " and ".join(_cut_parts(splits))
+    note = f" ({roles} data are cut from the training data)" if roles else ""
     return (
         f"{config.path}: not used: {format_names(splits.unused)}{note}; to use them, "
         "name all corpora in data.train, data.valid and data.tests"
@@ -85,24 +83,23 @@ def unused_settings_message(config: DataConfig, splits: Splits) -> str | None:
 
 def truncation_message(splits: Splits) -> str | None:
     """A line on validation and test data that are cut from the training data; None if both are given."""
-    corpora_by_role = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
-    parts = {name: corpus.part for name, corpus in corpora_by_role.items() if isinstance(corpus, Portion)}
     parts = {
         name: part
-        for name, part in parts.items()
+        for name, part in _cut_parts(splits).items()
         if not isinstance(part.by_text if isinstance(part, PositionRange) else part, Fold)
     }
     if not parts:
         return None
-    method = (
-        "by a hash of each text"
-        if all(isinstance(part, HashRange) for part in parts.values())
-        else "as consecutive lines"
-    )
-    return (
-        f"no {' and no '.join(parts)} data are given: they are cut from the training data {method} (data.ratios, "
-        "data.split_seed)"
-    )
+    are_texts = all(isinstance(part, HashRange) for part in parts.values())
+    method = "by a hash of each text" if are_texts else "as consecutive lines"
+    data = f"no {' and no '.join(parts)} data are given"
+    return f"{data}: they are cut from the training data {method} (data.ratios, data.split_seed)"
+
+
+def _cut_parts(splits: Splits) -> dict[str, HashRange | Fold | PositionRange]:
+    """The parts of the training data that are validation and test data."""
+    corpora = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
+    return {name: corpus.part for name, corpus in corpora.items() if isinstance(corpus, Portion)}
 
 
 def has_contiguous_parts(splits: Splits) -> bool:

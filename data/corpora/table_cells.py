@@ -9,7 +9,7 @@ from typing import cast
 import pyarrow as pa
 
 from tfm.data.corpora.references import Row
-from tfm.data.corpora.tables.values import arrow_remedy
+from tfm.data.corpora.tables.values import arrow_remedy, is_list_type
 from tfm.data.corpora.tables.variable_languages import language_column
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
@@ -130,12 +130,20 @@ def _rows_of_table_part(
         sources = columns[0] if num_sources else [""] * len(part)
         return cast(Iterator[Row], zip(sources, columns[-1], strict=True))
     numbered_cells = enumerate(zip(*columns, strict=True), first_row)
-    return (_make_row(cells, names, corpus, path, number) for number, cells in numbered_cells)
+    return (make_row(cells, names, corpus, path, number) for number, cells in numbered_cells)
 
 
-def _make_row(
-    cells: Sequence[str | list[str]], names: Sequence[str], corpus: CorpusConfig, path: str, line_number: int
+def make_row(
+    cells: Sequence[str | list[str]], names: Sequence[str], corpus: CorpusConfig, path: Path | str, line_number: int
 ) -> Row:
+    """The source and the references of a row.
+
+    Args:
+        cells: those of the source, and those behind it.
+        names: of their columns.
+        corpus: how lists of texts are read.
+        path, line_number: the place, for messages.
+    """
     named_cells, num_sources = list(zip(cells, names, strict=True)), len(corpus.source_columns)
     source = join_cells(cell_text(cell, name, corpus, path, line_number) for cell, name in named_cells[:num_sources])
     texts = (cell_references(cell, name, corpus, path, line_number) for cell, name in named_cells[num_sources:])
@@ -182,7 +190,7 @@ def _null_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Turn a column of nulls, or of lists of nulls, into one of empty texts; other columns are unchanged."""
     if pa.types.is_null(column.type):
         return column.cast(pa.string())
-    is_empty = _is_list_type(column.type) and pa.types.is_null(column.type.value_type)
+    is_empty = is_list_type(column.type) and pa.types.is_null(column.type.value_type)
     return column.cast(pa.list_(pa.string())) if is_empty else column
 
 
@@ -193,20 +201,16 @@ def _column_values(
     has_classes = _is_class_label_type(_value_type(column.type))
     cell: Callable[..., str] = label_name if has_classes else lambda text, row: join_lines(text or "")
     rows = enumerate(column.to_pylist(), first_row)
-    if _is_list_type(column.type):
+    if is_list_type(column.type):
         return [[cell(each, row=row) for each in value or ()] for row, value in rows]
     return [cell(value, row=row) for row, value in rows]
 
 
 def _value_type(data_type: pa.DataType) -> pa.DataType:
     """The type of the values of a column, without lists and dictionaries."""
-    value_type = data_type.value_type if _is_list_type(data_type) else data_type
+    value_type = data_type.value_type if is_list_type(data_type) else data_type
     return value_type.value_type if pa.types.is_dictionary(value_type) else value_type
 
 
 def _is_class_label_type(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_integer(data_type) or pa.types.is_boolean(data_type))
-
-
-def _is_list_type(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))

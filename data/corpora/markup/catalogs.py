@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 MIN_MESSAGES_JUDGED = 3
+"""Fewer lines with a name before a mark may be texts."""
 XML_BEGIN = r"\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->)[\s\S])*-->\s*)?"
 CONVERTERS_BY_BEGIN: Mapping[re.Pattern[str], tuple[str, str]] = {
     re.compile(rf"{XML_BEGIN}<resources\b"): ("strings of Android", "android2po"),

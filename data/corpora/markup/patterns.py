@@ -1,7 +1,7 @@
 """Forms of text with tags or times that are known by how a file begins, and what makes texts of them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tfm.data.corpora.markup.speech import CTM_REASON, EOL, STM_REASON, TIME
 
@@ -105,3 +105,9 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     ),
 }
 """Why a file whose first lines match is no text a line, and what to do."""
+
+
+def reason_by_head(lines: Sequence[str], reasons: Mapping[re.Pattern[str], str]) -> str | None:
+    """The first of reasons whose pattern the beginning of a file matches. lines: the first of it."""
+    head = "\n".join(lines)
+    return next((reason for pattern, reason in reasons.items() if pattern.match(head)), None)

@@ -1,4 +1,8 @@
-"""Files that are not a text a line, though they are read as such without an error: tags and times would be words."""
+"""Files that are not a text a line, though they are read as such without an error: tags and times would be words.
+
+Ends of lines are asked first, since all other rules read lines; then forms that only programs write, which no text is;
+of both sides of pairs also those that a model of single texts may be for, such as XML or a word and its tag a line.
+"""
 
 import json
 import re
@@ -8,15 +12,14 @@ from pathlib import Path
 
 from tfm.data.corpora.markup.alignments import links_problem
 from tfm.data.corpora.markup.catalogs import catalog_problem
-from tfm.data.corpora.markup.patterns import REASONS_BY_PATTERN, TEST_SET_PATTERN
+from tfm.data.corpora.markup.patterns import REASONS_BY_PATTERN, TEST_SET_PATTERN, reason_by_head
 from tfm.data.corpora.markup.resources import resource_problem
 from tfm.data.corpora.markup.speech import times_problem, utterance_ids_problem
 from tfm.data.errors import DataError
-from tfm.data.formats.conll.schemes import TAG_LETTERS
+from tfm.data.formats.conll.schemes import are_entity_tags
 
 MAX_LINES_READ, MAX_COMMENT_LINES = 20, 400
 COMMENT_MARK = "#"
-ENTITY_TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-\S+|O")
 ELEMENTS_PATTERN = re.compile(r"\s*<[A-Za-z][\w:.-]*(\s[^<>]*)?/?>")
 TAGS_PATTERN = re.compile(rf"({ELEMENTS_PATTERN.pattern})+\s*")
 """A line of XML whose declaration is missing: nothing but tags, before others that begin with one."""
@@ -32,9 +35,9 @@ def tag_columns_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     rows = [line.split() for line in lines if line.strip()]
-    tags = [ENTITY_TAG_PATTERN.fullmatch(row[-1]) for row in rows]
-    is_tagged = len(rows) > 1 and None not in tags and any(row[-1] != "O" for row in rows)
-    if not is_tagged or min(map(len, rows)) < 2 or all(ENTITY_TAG_PATTERN.fullmatch(row[0]) for row in rows):
+    tags = [row[-1] for row in rows]
+    is_tagged = len(rows) > 1 and are_entity_tags(tags) and {*tags} != {"O"}
+    if not is_tagged or min(map(len, rows)) < 2 or are_entity_tags(row[0] for row in rows):
         return None
     remedy = 'write the tags of a sentence in a line, as by awk \'NF {printf "%s ", $NF; next} {print ""}\' FILE'
     remedy += " (its words by $1 in place of $NF)"
@@ -66,14 +69,9 @@ def page_problem(lines: Sequence[str]) -> str | None:
     return None
 
 
-PROBLEMS_OF_PAIRS = (
-    catalog_problem,
-    resource_problem,
-    times_problem,
-    page_problem,
-    utterance_ids_problem,
-    tag_columns_problem,
-)
+PROBLEMS_OF_LINES = (catalog_problem, resource_problem, times_problem, page_problem, utterance_ids_problem)
+"""The problems of files whose lines are no texts of any format."""
+PROBLEMS_OF_PAIRS = (*PROBLEMS_OF_LINES, tag_columns_problem)
 """The problems that are looked for in both sides of pairs, and that texts alone may have."""
 
 
@@ -97,9 +95,7 @@ def markup_problem(lines: Sequence[str]) -> str | None:
     """
     if (problem := line_end_problem(lines)) is not None:
         return problem
-    head = "\n".join(lines)
-    reason = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
-    return reason or links_problem(lines)
+    return reason_by_head(lines, REASONS_BY_PATTERN) or links_problem(lines)
 
 
 def is_tagged_test_set(lines: Sequence[str]) -> bool:

@@ -6,11 +6,22 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-EOL = r"(?:\n|\Z)"
+from tfm.data.corpora.markup.patterns import reason_by_head
+from tfm.data.corpora.markup.speech import EOL
+from tfm.data.corpora.tables.layouts import LANGUAGE_CODE
+
 NUMBER = r"[-+]?[0-9][0-9.]*"
 MIN_YAML_LINES = 3
 TSV_ADVICE = 'and set format = "tsv"'
 REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
+    re.compile(r"#!MLF!#"): (
+        "is labels of HTK (MLF): write those of each recording in a line, as by awk '/^[#\"]/ {next} "
+        '$0 == "." {print ""; next} {printf "%s ", (NF > 2 ? $3 : $1)}\' FILE'
+    ),
+    re.compile(rf'(?:\( *\S+ +"[^\n]*" *\) *{EOL}){{2}}'): (
+        "is transcripts with names of recordings, as of Festival: cut the texts, as by "
+        r"""sed -E 's/^\( *[^ ]+ +"(.*)" *\) *$/\1/' FILE"""
+    ),
     re.compile(rf"# CC-CEDICT|(?:\S+ \S+ \[[^\]\n]*\] /.*/[ \t]*{EOL}){{2}}"): (
         "is a dictionary as CC-CEDICT has it: make TSV of words and their first translations, as by "
         r"sed -nE 's|^[^# ]+ ([^ ]+) \[[^]]*\] /([^/]*).*|\1\t\2|p' FILE, " + TSV_ADVICE
@@ -125,7 +136,6 @@ YAML_KEY = re.compile(
     r"(?P<indent> *)(?P<items>(?:- +)*)(?P<key>['\"]?[A-Za-z_][\w./-]*(?: [\w./-]+){0,2}['\"]?):(?P<value> .*)?"
 )
 YAML_ITEM = re.compile(r"(?P<indent> *)-(?: .*)?")
-LANGUAGE_KEY = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
 
 
 def resource_problem(lines: Sequence[str]) -> str | None:
@@ -133,9 +143,7 @@ def resource_problem(lines: Sequence[str]) -> str | None:
 
     lines: the first of a file.
     """
-    head = "\n".join(lines)
-    problem = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
-    return problem or _tree_problem(lines) or _yaml_problem(lines)
+    return reason_by_head(lines, REASONS_BY_PATTERN) or _tree_problem(lines) or _yaml_problem(lines)
 
 
 def _tree_problem(lines: Sequence[str]) -> str | None:
@@ -175,7 +183,7 @@ def _yaml_problem(lines: Sequence[str]) -> str | None:
 
 
 def _yaml_reason(first: re.Match[str] | None, second: re.Match[str] | None) -> str:
-    is_of_language = first is not None and first["value"] is None and LANGUAGE_KEY.fullmatch(first["key"]) is not None
+    is_of_language = first is not None and first["value"] is None and LANGUAGE_CODE.fullmatch(first["key"]) is not None
     if is_of_language and second is not None and not second["items"]:
         remedy = "make PO of both, as by `yaml2po -t SOURCE TARGET OUT.po` of translate-toolkit"
         return f'holds messages of one language with their names (YAML): {remedy}, and set format = "po"'

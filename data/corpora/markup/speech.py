@@ -1,10 +1,11 @@
 """Transcripts of recordings, whose times and names of utterances would be words."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 MIN_LINES_JUDGED = 3
+"""Fewer lines begin with something like the name of an utterance, or times in order, by chance."""
 TIME = r"(?!0[0-9]+(?![0-9.]))[0-9]+(?:\.[0-9]+)?"
 """A time; 0001 is a number of something."""
 EOL = r"(?:\n|\Z)"
@@ -24,17 +25,6 @@ CHANNEL = r"(?P<file>\S+[ \t]+[12AB])[ \t]+"
 STM_ROW = re.compile(rf"{CHANNEL}\S+[ \t]+(?P<begin>{TIME})[ \t]+(?P<end>{TIME})(?:[ \t]+\S.*)?")
 CTM_ROW = re.compile(rf"{CHANNEL}(?P<begin>{TIME})[ \t]+(?P<end>{TIME})[ \t]+\S+(?:[ \t]+-?[0-9.]+(?:[ \t].*)?)?")
 LABEL_ROW = re.compile(rf"(?P<file>)(?P<begin>{TIME})[ \t]+(?P<end>{TIME})[ \t]+(?=\S*[^\W\d_])\S+")
-REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
-    re.compile(r"#!MLF!#"): (
-        "is labels of HTK (MLF): write those of each recording in a line, as by awk '/^[#\"]/ {next} "
-        '$0 == "." {print ""; next} {printf "%s ", (NF > 2 ? $3 : $1)}\' FILE'
-    ),
-    re.compile(rf'(?:\( *\S+ +"[^\n]*" *\) *{EOL}){{2}}'): (
-        "is transcripts with names of recordings, as of Festival: cut the texts, as by "
-        r"""sed -E 's/^\( *[^ ]+ +"(.*)" *\) *$/\1/' FILE"""
-    ),
-}
-"""Why a file whose first lines match is no text a line, and what to do."""
 UTTERANCE_ID_PATTERN = re.compile(
     r"(?!([0-9]{4}-)?[0-9]{1,2}-[0-9]{1,2}\Z)(?=.*[0-9])\w[\w.]*[-_][\w.-]+|(?=\w{8})(?:[A-Z]+[0-9]+){2,}"
 )
@@ -75,11 +65,7 @@ def times_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     rows = [line.strip() for line in lines if line.strip() and not line.startswith(NIST_COMMENT_MARK)]
-    head = "\n".join(rows)
-    reason_by_head = next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
-    if reason_by_head is not None or not rows:
-        return reason_by_head
-    if len({*rows}) < len(rows) or not any(map(str.isalpha, head)):  # texts of numbers, or a line twice
+    if len({*rows}) < len(rows) or not any(map(str.isalpha, "".join(rows))):  # texts of numbers, or a line twice
         return None
     if CTM_ROW.fullmatch(rows[0]) and len(rows) == 1 and "." in rows[0]:
         return CTM_REASON

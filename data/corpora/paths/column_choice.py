@@ -1,21 +1,25 @@
-"""The choice of a table's source and target columns by what is in them, and whether a first row names them."""
+"""The choice of a table's source and target columns, and whether a first row names them.
+
+Usual names are asked first, since they say what cells cannot. By its cells a column is then no text (numbers, files,
+dates), a text, or a class; a single text and a class are source and target, then two texts, then a text and anything.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from tfm.data.corpora.tables.layouts import has_usual_names
+from tfm.data.corpora.tables.layouts import LANGUAGE_CODE, MIN_ROWS_JUDGED, are_column_names
+from tfm.data.corpora.tables.structures import AUDIO_ENDINGS
 from tfm.data.corpora.tables.word_lists import are_word_pairs
 
 COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
-LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
 IDENTIFIER_PATTERN = re.compile(r"[^\W_][\w.:/-]*")
 ID_NAME_PATTERN = re.compile(r" *(?:.*[_ -])?(?:[iI][dD]|idx|index|uuid) *|.*[a-z]I[dD]")
 ID_OR_NUMBER_NAME_PATTERN = re.compile(rf"{ID_NAME_PATTERN.pattern}|.*\bnumber *|.*_number *")
 FILE_PATTERN = re.compile(r"\S*[\w*]\.[A-Za-z][A-Za-z0-9]{2,3}")
-MEDIA_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a|jpe?g|png)(?:#[0-9]+)?", re.IGNORECASE)
+MEDIA_PATTERN = re.compile(rf"\S+\.(?:{AUDIO_ENDINGS}|jpe?g|png)(?:#[0-9]+)?", re.IGNORECASE)
 """Names of files, and those of recordings and pictures, as a table has them beside texts."""
 SPLIT_NAMES = frozenset({"train", "training", "dev", "valid", "validation", "val", "test", "testing"})
 FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*|[a-z]+=[^\s,=]+(?:,[a-z]+=[^\s,=]+)*")
@@ -25,10 +29,11 @@ DATE_PATTERN = re.compile(
     r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]?[0-9] [0-9:]{8} \S+ [0-9]{4}"
     r"|[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}(?:[T ][0-9:.]+\S*)?|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4}(?: [0-9:]+)?"
 )
+UNREAD_PATTERNS = (MEDIA_PATTERN, FILE_PATTERN, URL_PATTERN, DATE_PATTERN)
 MIN_NAMES, MIN_ROWS_PER_NAME = 3, 20
 """A name that is also a cell is none of fewer columns, or where it is more often a cell."""
-MIN_ROWS_JUDGED, MAX_VERSES_JUDGED = 4, 20
-"""With fewer rows nothing is said of how many different values a column has."""
+MAX_VERSES_JUDGED = 20
+"""Verses whose numbers are compared; further down some may be missing."""
 
 
 SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
@@ -122,9 +127,9 @@ def differs_from_rows(first_row: Sequence[str], other_rows: Sequence[Sequence[st
 def has_repeated_names(first_row: Sequence[str], other_rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names columns, and several alike: `en,de,en`."""
     names = [*dict.fromkeys(first_row)]
-    if len(names) == len(first_row) or len({*filter(None, first_row)}) == len([*filter(None, first_row)]):
+    if len({*filter(None, first_row)}) == len([*filter(None, first_row)]):
         return False
-    if has_usual_names(first_row) or (len(names) > 1 and all(map(LANGUAGE_PATTERN.fullmatch, names))):
+    if are_column_names(names):
         return True
     places = [first_row.index(name) for name in names]
     cells = [[row[place] if place < len(row) else "" for place in places] for row in other_rows]
@@ -164,15 +169,13 @@ def choose_column_indices(
     if num_columns == 3 and free == [0, 1] and {*columns[2]} == {"0", "1"} and labels == [2]:
         return 0, 1, 2
     numbered = [index for index in labels if index not in texts]
-    if len(free) == 1:
-        numbered.sort(key=lambda index: len({*columns[index]}))
-    if free and numbered and (len(free) == 1 or numbered[0] == 0):
-        return next(filter(lambda index: _has_several_words(columns[index]), free), free[0]), numbered[0]
     if len(free) == 1 and labels:
-        return free[0], labels[0]
+        return free[0], min(numbered, key=lambda index: len({*columns[index]}), default=labels[0])
+    if free and numbered and numbered[0] == 0:
+        return next((index for index in free if _has_several_words(columns[index])), free[0]), 0
     if len(texts) == 1 and num_columns > 1:
         others = [index for index in range(num_columns) if index not in {*texts, *unread}]
-        targets = [index for index in others if not _has_no_text(columns[index], is_wide=num_columns > 2)]
+        targets = [index for index in others if not _has_no_text(columns[index])]
         return texts[0], *targets[:1]
     chosen = free if len(free) > 1 else texts
     return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
@@ -186,7 +189,7 @@ def _find_texts(columns: Sequence[Sequence[str]], names: Sequence[str]) -> tuple
         names: their names, if they have some.
     """
     texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
-    unread = {place for place in texts if _is_unread(columns[place], is_wide=len(columns) > 2)}
+    unread = {place for place in texts if _is_unread(columns[place])}
     id_name = ID_NAME_PATTERN if len(columns) < 3 else ID_OR_NUMBER_NAME_PATTERN
     unread |= {place for place, name in enumerate(names) if id_name.fullmatch(name)} | _verse_columns(columns)
     texts = [place for place in texts if place not in unread] or texts
@@ -219,11 +222,8 @@ def _verse_columns(columns: Sequence[Sequence[str]]) -> set[int]:
 
 def are_tatoeba_rows(rows: Sequence[Sequence[str]], places: Sequence[int]) -> bool:
     """Whether rows are a number, a language and a sentence, and these languages would be the target."""
-    are_three = len(rows) >= MIN_ROWS_JUDGED and all(len(row) == 3 for row in rows)
-    return (
-        are_three
-        and tuple(places) == (2, 1)
-        and all(row[0].isdecimal() and LANGUAGE_PATTERN.fullmatch(row[1]) for row in rows)
+    return tuple(places) == (2, 1) and all(
+        len(row) == 3 and row[0].isdecimal() and LANGUAGE_CODE.fullmatch(row[1]) for row in rows
     )
 
 
@@ -235,23 +235,15 @@ def _has_numbers(cells: Sequence[str]) -> bool:
     return all(NUMBER_PATTERN.fullmatch(cell) for cell in cells if cell)
 
 
-def _has_urls(cells: Sequence[str]) -> bool:
-    return all(map(URL_PATTERN.fullmatch, cells))
+def _is_unread(cells: Sequence[str]) -> bool:
+    """Whether cells are no texts where there are others: one value, or names of files, addresses, dates or splits."""
+    is_of_kind = any(all(map(pattern.fullmatch, cells)) for pattern in UNREAD_PATTERNS)
+    return is_of_kind or _is_constant(cells) or {*map(str.lower, cells)} <= SPLIT_NAMES
 
 
-def _is_unread(cells: Sequence[str], *, is_wide: bool) -> bool:
-    """Whether cells are no texts where there are others. is_wide: whether there are more columns than two."""
-    if all(map(MEDIA_PATTERN.fullmatch, cells)):
-        return True
-    if is_wide and (all(map(FILE_PATTERN.fullmatch, cells)) or {*map(str.lower, cells)} <= SPLIT_NAMES):
-        return True
-    return _is_constant(cells) or _has_urls(cells) or all(map(DATE_PATTERN.fullmatch, cells))
-
-
-def _has_no_text(cells: Sequence[str], *, is_wide: bool) -> bool:
-    """Whether cells are names with numbers, one value, empty or, of more columns than two, fractions."""
-    has_fractions = is_wide and _has_numbers(cells) and any("." in cell for cell in cells)
-    return not any(cells) or _has_identifiers(cells) or _is_constant(cells) or has_fractions
+def _has_no_text(cells: Sequence[str]) -> bool:
+    """Whether cells are names with numbers, one value or empty."""
+    return not any(cells) or _has_identifiers(cells) or _is_constant(cells)
 
 
 def _has_several_words(cells: Sequence[str]) -> bool:
@@ -274,7 +266,7 @@ def _is_constant(cells: Sequence[str]) -> bool:
 
 def _has_languages(cells: Sequence[str]) -> bool:
     is_of_few = len({*cells}) <= 2 and len(cells) > len({*cells})
-    return is_of_few and all(LANGUAGE_PATTERN.fullmatch(cell) for cell in cells)
+    return is_of_few and all(LANGUAGE_CODE.fullmatch(cell) for cell in cells)
 
 
 def _has_identifiers(cells: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.paths.content_formats import detect_content_format
+from tfm.data.corpora.paths.folder_hints import MAX_FILES_LOOKED_AT
 from tfm.data.corpora.paths.split_names import (
     is_parallel_split_name,
     is_split_name,
@@ -29,7 +30,6 @@ TARGET_WORD_PATTERN = re.compile(
 )
 TABLE_ENDINGS = frozenset((".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow"))
 """Endings of files that hold both sides, of which two are no source and target."""
-MAX_FILES_LOOKED_AT = 10_000
 SIDE_NAMES = ("src", "source", "trg", "tgt", "target", "dst")
 """Endings of sides, those of sources first."""
 FilePairs = Mapping[str, tuple[Path | None, Path]]
@@ -94,10 +94,7 @@ def file_pairs_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ...
         target: the target's ending or column in the recipe.
     """
     if pairs:
-        source_file, target_file = pairs[min(pairs, key=training_name_rank)]
-        first = '"none"' if source_file is None else f'"{source_file}"'
-        table = f'{{ source = {first}, target = "{target_file}" }}'
-        return f"; it has {format_names(pairs)}: name those for training, as data.train = [{table}]"
+        return _training_hint(format_names(pairs), *pairs[min(pairs, key=training_name_rank)])
     names = [path.name for path in folder.iterdir()]
     if any(name.endswith(".bin") for name in names) and any(map(FAIRSEQ_DICTIONARY_PATTERN.fullmatch, names)):
         return "; it has what fairseq-preprocess writes: give the texts that it was made from"
@@ -124,35 +121,31 @@ def _language_files_hint(folder: Path, source: str, target: str) -> str:
     src-train.txt, de/train.txt.
     """
     files: dict[tuple[str, ...], dict[str, Path]] = {}
-    for path in islice(chain(sorted(folder.glob("*")), sorted(folder.glob("*/*"))), MAX_FILES_LOOKED_AT):
+    for path in _files_below(folder):
         parts = NAME_PART_PATTERN.split(strip_compression_ending(path.relative_to(folder).as_posix()))
         normalized_parts = ["*" if part in ("src", "ref") and part not in (source, target) else part for part in parts]
         for position, part in enumerate(normalized_parts):
-            if (part in (source, target) or LANGUAGE_PART_PATTERN.fullmatch(part)) and path.is_file():
+            if part in (source, target) or LANGUAGE_PART_PATTERN.fullmatch(part):
                 pattern = *normalized_parts[:position], "*", *normalized_parts[position + 1 :]
                 files.setdefault(pattern, {}).setdefault(part, path)
-    file_pairs: list[tuple[Path, Path]] = []
-    for by_language in files.values():
-        source_path, target_path = (_path_of_language(by_language, asked) for asked in (source, target))
-        if source_path is not None and target_path is not None and source_path != target_path:
-            file_pairs.append((source_path, target_path))
-    file_pairs = [pair for pair in file_pairs if _hold_texts(pair)]
-    if not file_pairs:
+    pairs = [
+        (source_path, target_path)
+        for paths in files.values()
+        if (source_path := _path_of_language(paths, source)) and (target_path := _path_of_language(paths, target))
+        if source_path != target_path and _hold_texts((source_path, target_path))
+    ]
+    if not pairs:
         return ""
-    source_path, target_path = min(file_pairs, key=lambda pair: training_name_rank(str(pair[0].relative_to(folder))))
-    names = format_names([f"{source_path.relative_to(folder)} and {target_path.relative_to(folder)}"])
-    keys = f'{{ source = "{source_path}", target = "{target_path}" }}'
-    return f"; it has {names}: name those for training, as data.train = [{keys}]"
+    pair = min(pairs, key=lambda pair: training_name_rank(str(pair[0].relative_to(folder))))
+    return _training_hint(format_names([" and ".join(str(path.relative_to(folder)) for path in pair)]), *pair)
 
 
 def _two_files_hint(folder: Path) -> str:
     """Name the two training files with paths that differ in one word, such as train/seq.in and train/seq.out, or
     train_text.txt and train_labels.txt; empty if there are not two such files.
     """
-    paths = [
-        path for path in islice(chain(folder.glob("*"), folder.glob("*/*")), MAX_FILES_LOOKED_AT) if path.is_file()
-    ]
-    names = sorted(path.relative_to(folder).as_posix() for path in paths if not TABLE_ENDINGS & {*path.suffixes[-2:]})
+    paths = [path for path in _files_below(folder) if not TABLE_ENDINGS & {*path.suffixes[-2:]}]
+    names = sorted(path.relative_to(folder).as_posix() for path in paths)
     parts = {name: NAME_PART_PATTERN.split(name) for name in names if training_name_rank(name) == 0}
     pairs = [
         (source_name, target_name)
@@ -167,8 +160,19 @@ def _two_files_hint(folder: Path) -> str:
     source_name, target_name = pairs[0] if len(pairs) == 1 else pairs_without_targets[0]
     if TARGET_WORD_PATTERN.search(source_name) and not TARGET_WORD_PATTERN.search(target_name):
         source_name, target_name = target_name, source_name
-    keys = f'{{ source = "{folder / source_name}", target = "{folder / target_name}" }}'
-    return f"; it has {source_name} and {target_name}: name those for training, as data.train = [{keys}]"
+    return _training_hint(f"{source_name} and {target_name}", folder / source_name, folder / target_name)
+
+
+def _training_hint(names: str, source: Path | None, target: Path) -> str:
+    """Name what a folder has, and the key that trains on a pair of files of it."""
+    first = '"none"' if source is None else f'"{source}"'
+    return f'; it has {names}: name those for training, as data.train = [{{ source = {first}, target = "{target}" }}]'
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """The files in a folder, and then those in folders in it."""
+    paths = chain(sorted(folder.glob("*")), sorted(folder.glob("*/*")))
+    return [path for path in islice(paths, MAX_FILES_LOOKED_AT) if path.is_file()]
 
 
 def _hold_texts(paths: Sequence[Path]) -> bool:
@@ -183,6 +187,5 @@ def _hold_texts(paths: Sequence[Path]) -> bool:
 
 def _path_of_language(by_language: Mapping[str, Path], language: str) -> Path | None:
     """The file of a language, `de` or `deu`; None if there is none."""
-    if language in by_language:
-        return by_language[language]
-    return next((path for code, path in by_language.items() if code[:2] == language[:2]), None)
+    alike = (path for code, path in by_language.items() if code[:2] == language[:2])
+    return by_language.get(language) or next(alike, None)

@@ -6,6 +6,8 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
+from tfm.data.corpora.tables.layouts import MIN_ROWS_JUDGED
+
 CHOICE_SERIES = re.compile(
     r"(?P<stem>(?:.*(?:choice|ending|option|answer|sol|solution|alternative|candidate|hyp|hypothesis|quiz|op|distractor)"
     r"s?[._ ]?)?)(?P<place>\d|[a-e])",
@@ -22,7 +24,10 @@ LIST_OF_TEXTS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
 RIGHT_END, WRONG_END = "good", "bad"
 """How the names of columns end that hold a right text and a wrong one, as of BLiMP."""
 FIRST_PLACES = {"0", "1", "a", "A"}
-MIN_CHOICES, MIN_NAMELESS_CHOICES, MIN_ROWS_JUDGED, MAX_LETTERS = 2, 3, 4, 10
+MIN_CHOICES, MIN_NAMELESS_CHOICES, MAX_LETTERS = 2, 3, 10
+"""Choices of a question; columns that are called by letters alone, and texts in a list that may be one answer in other
+words, are choices only if they are three.
+"""
 
 Rows = Sequence[Mapping[str, object]]
 
@@ -77,15 +82,13 @@ def _choice_columns(rows: Rows) -> list[str]:
             return [name]
         if not parts.isdisjoint(ANSWER_LISTS) and _are_chosen_by_number(name, rows):
             return [name]
-    series: dict[str, list[str]] = {}
-    places: dict[str, set[str]] = {}
-    for name in names:
-        if (match := CHOICE_SERIES.fullmatch(name)) is not None:
-            series.setdefault(match["stem"], []).append(name)
-            places.setdefault(match["stem"], set()).add(match["place"])
-    for stem, columns in series.items():
+    series: dict[str, list[re.Match[str]]] = {}
+    for match in filter(None, map(CHOICE_SERIES.fullmatch, names)):
+        series.setdefault(match["stem"], []).append(match)
+    for stem, matches in series.items():
+        columns = [match[0] for match in matches]
         has_enough = len(columns) >= MIN_CHOICES if stem else _are_answered_letters(columns, rows)
-        if has_enough and not places[stem].isdisjoint(FIRST_PLACES):
+        if has_enough and not FIRST_PLACES.isdisjoint(match["place"] for match in matches):
             return columns
     return _columns_of_choices_in_text(names, rows)
 
@@ -102,8 +105,6 @@ def _are_answered_letters(names: Sequence[str], rows: Rows) -> bool:
 
 def _columns_of_choices_in_text(names: Sequence[str], rows: Rows) -> list[str]:
     """The column whose texts have their choices in them, if another has the letter of the right one."""
-    if len(rows) < MIN_ROWS_JUDGED:
-        return []
     columns = {name: [str(row.get(name, "")) for row in rows] for name in names}
     has_letters = any(_are_letters(cells, MAX_LETTERS) for cells in columns.values())
     with_choices = (name for name, cells in columns.items() if all(map(CHOICES_IN_TEXT.fullmatch, cells)))

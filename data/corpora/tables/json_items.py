@@ -4,12 +4,11 @@ import codecs
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from tfm.data.corpora.tables.json_syntax import syntax_remedy
 from tfm.data.corpora.tables.structures import array_item_problem, whole_document_problem
 from tfm.data.errors import DataError, ExportableFileError
 from tfm.data.lines import MAX_LINE_BYTES, decode_block, open_lines, open_maybe_compressed
@@ -22,6 +21,27 @@ _WRAPPED_ARRAY_PATTERN = re.compile(
     re.DOTALL,
 )
 """An object in which an array of objects follows texts, numbers and null."""
+
+RECORD_SEPARATOR = "\x1e"
+"""Before each object of a sequence of JSON texts (RFC 7464)."""
+SINGLE_QUOTES_REMEDY = (
+    "names are not in double quotation marks, as Python and JavaScript write objects: write them by json.dumps or "
+    "JSON.stringify"
+)
+REMEDIES_BY_LINE: Mapping[re.Pattern[str], str] = {
+    re.compile(r".*\}\s*,\s*", re.DOTALL): "a comma ends the line: cut those, as by sed 's/,[[:space:]]*$//' FILE",
+    re.compile(rf"{RECORD_SEPARATOR}.*"): "a record separator begins the line: cut those, as by tr -d '\\036' < FILE",
+    re.compile("\ufeff.*"): (
+        "a byte order mark begins the line, as in joined files: cut those, as by sed 's/^\\xef\\xbb\\xbf//' FILE"
+    ),
+    re.compile(r"\s*[\[{]\s*u?'.*|\s*\{\s*\w+\s*:.*"): SINGLE_QUOTES_REMEDY,
+    re.compile(r"\s*(//|/\*|#).*"): "JSON has no comments: remove them",
+    re.compile(
+        r"\s*((var|let|const)\s+)?[\w.]+\s*=\s*[\[{].*"
+    ): "it is a program of JavaScript: keep what is behind the = and before the ;",
+    re.compile(r".*,\s*[}\]]\s*"): "a comma stands before a closing bracket: remove it",
+}
+"""Remedies by a pattern of all of a line that is nearly JSON, as programs write objects."""
 
 
 def iterate_items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:
@@ -73,7 +93,7 @@ def _line_items(path: Path) -> Iterator[tuple[int, object]]:
             except (ValueError, RecursionError) as error:
                 if number == 1 and (problem := whole_document_problem(path)) is not None:
                     raise ExportableFileError(problem, file=path) from None
-                problem = f"not JSON: {error}{syntax_remedy(line, error, is_first=number == 1)}"
+                problem = f"not JSON: {error}{_syntax_remedy(line, error, is_first=number == 1)}"
                 raise DataError(problem, file=path, line=number) from None
             yield number, row
 
@@ -108,7 +128,7 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
                         problem = f"item {number} is longer than {MAX_LINE_BYTES:,} characters, or not JSON: {error}"
                         raise DataError(problem, file=path) from None
                     if is_whole or isinstance(error, RecursionError):
-                        remedy = syntax_remedy(text[position:].partition("\n")[0], error, is_first=False)
+                        remedy = _syntax_remedy(text[position:].partition("\n")[0], error, is_first=False)
                         raise DataError(f"item {number} is not JSON: {error}{remedy}", file=path) from None
                     break
                 yield item
@@ -145,6 +165,26 @@ def _check_end_of_object(rest: bytes, path: Path) -> None:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             example = f"jq -c '.[{json.dumps(key)}][]' FILE"
             raise ExportableFileError(f"{key!r:.60} is a second array of objects: {remedy}, as by {example}", file=path)
+
+
+def _syntax_remedy(line: str, error: Exception, *, is_first: bool) -> str:
+    """The remedy for a line that is no JSON, to be added to the error; empty if nothing is known of it.
+
+    Args:
+        line: the line.
+        error: that of the decoder.
+        is_first: whether it is the first of its file.
+    """
+    for pattern, remedy in REMEDIES_BY_LINE.items():
+        if pattern.fullmatch(line):
+            return f"; {remedy}"
+    if not isinstance(error, json.JSONDecodeError):
+        return ""
+    if error.msg == "Extra data" and line[error.pos : error.pos + 1] in ("{", "["):
+        return "; if a line has several objects, put each on one, as by jq -c . FILE"
+    if is_first and error.pos >= len(line.rstrip()):
+        return "; if objects go over several lines, put each on one, as by jq -c . FILE"
+    return ""
 
 
 def _skip_separators(text: str, index: int) -> int:

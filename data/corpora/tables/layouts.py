@@ -11,8 +11,12 @@ HEADER_NAMES = frozenset(
     "english german french spanish italian russian chinese japanese arabic hindi".split()
 )
 """Usual names of columns: a first row of such cells is one of names."""
+LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,8})?")
+"""A language as columns, keys and cells name it: de, deu, zh_Hans, pt-BR."""
 MARKDOWN_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
-MIN_LINES_JUDGED, MAX_TITLES = 4, 5
+MIN_ROWS_JUDGED = 4
+"""Fewer rows are alike by chance: of one value, of as many cells, or with cells at the same places."""
+MAX_TITLES = 5
 DELIMITER_PATTERN = re.compile(r"[,;|\t]")
 TITLE_PATTERN = re.compile(r"[^\t;|]*[\t;|]*")
 """A first line of one cell, behind which others may be empty; commas may be in it."""
@@ -27,6 +31,16 @@ def has_usual_names(cells: Sequence[str]) -> bool:
     """Whether cells are usual names of columns alone."""
     names = {cell.strip().lower() for cell in cells} - {""}
     return bool(names) and HEADER_NAMES.issuperset(names)
+
+
+def are_languages(cells: Sequence[str]) -> bool:
+    """Whether cells are the codes of different languages, several of them."""
+    return len({*cells}) == len(cells) > 1 and all(map(LANGUAGE_CODE.fullmatch, cells))
+
+
+def are_column_names(cells: Sequence[str]) -> bool:
+    """Whether cells are names of columns: usual ones alone, or codes of languages."""
+    return are_languages(cells) or has_usual_names(cells)
 
 
 def split_sample(lines: Sequence[str], delimiter: str) -> list[list[str]]:
@@ -69,7 +83,7 @@ def fixed_width_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     rows = [line for line in lines if line.strip()]
-    if len(rows) < MIN_LINES_JUDGED or any("\t" in row or row[0] == " " for row in rows):
+    if len(rows) < MIN_ROWS_JUDGED or any("\t" in row or row[0] == " " for row in rows):
         return None
     for column in range(2, min(map(len, rows))):
         gaps = [row[column - 1] == " " != row[column] for row in rows]
@@ -94,7 +108,7 @@ def title_problem(lines: Sequence[str]) -> str | None:
         table = rows[num_titles:]
         if mark != "," and _are_csv_rows(lines):
             continue
-        if not 0 < num_titles <= MAX_TITLES or len(table) < MIN_LINES_JUDGED - 1 or len({*map(len, table)}) > 1:
+        if not 0 < num_titles <= MAX_TITLES or len(table) < MIN_ROWS_JUDGED - 1 or len({*map(len, table)}) > 1:
             continue
         if len(rows[0]) == 1 or has_usual_names(table[0]):
             titles = "a line" if num_titles == 1 else f"{num_titles} lines"
@@ -118,7 +132,7 @@ def cells_remark(rows: Sequence[Sequence[str]]) -> str | None:
         remedy = 'awk -F"\\t" \'$1 != "<eos>" {print $2 FS ($3 == "<self>" ? $2 : $3)}\' FILE'
         return f"{SAME_AS_SOURCE} is read as text: if it stands for the word beside it, write that word, as by {remedy}"
     filled = [row for row in rows if any(row)]
-    if len(filled) < MIN_LINES_JUDGED:
+    if len(filled) < MIN_ROWS_JUDGED:
         return None
     if any(all(map(SLASHES_PATTERN.fullmatch, cells)) for cells in zip(*filled, strict=False)):
         remedy = r"sed -E 's|\t/([^/]*)/.*|\t\1|' FILE"

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from tfm.data.corpora.remarks import add_remark
+from tfm.data.corpora.tables.word_lists import MIN_ENTRIES_JUDGED
 from tfm.data.lines import open_lines
 
 COMMENT_MARK = "#"
@@ -14,16 +15,18 @@ ANKI_MARK = "#separator:"
 """The first line of notes that Anki exports: a further one (#columns:Front<tab>Back) has as many cells as they have."""
 FIRST_ROW_NAME = "1"
 """R's name of the first row, if it has no other."""
-QUOTED_TEXT = re.compile(r'"(?:[^"]|"")*+"')
+QUOTED_CELL = re.compile(r'"(?:[^"]|"")*+"')
 LONG_DELIMITERS = (" ||| ", " +++$+++ ", " :: ", "::", "->")
 """Delimiters of several characters, as fast_align, published dialogues and lists of misspelled words have them."""
 TWO_BARS = "||"
 """Between records and their texts, as of E2E in GPT-2's experiments; in a table between bars it is an empty cell."""
 WORD_DELIMITERS = (" : ", " \u2013 ", " \u2014 ", " - ")
 """Between a word or phrase and its translation, in lists of such."""
-MIN_PAIRS, MAX_WORDS_OF_CELL = 8, 5
+MAX_WORDS_OF_CELL = 5
+"""The words of a phrase in a list; a sentence around a mark has more."""
 MAX_COMMENT_LINES = 1000
-MAX_LINES_SAMPLED = 200
+MAX_ROWS_SAMPLED = 200
+"""The first rows by which a table is known, some of which are longer than one line."""
 
 
 def table_lines(path: Path, delimiters: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -39,44 +42,28 @@ def table_lines(path: Path, delimiters: Sequence[str]) -> Iterator[tuple[int, st
 
 
 def _count_leading_comments(path: Path, delimiters: Sequence[str]) -> int:
-    """The number of first lines that begin with # and, by no delimiter, have as many cells as the line behind them.
+    """The number of first lines that begin with # or are blank, and are none of the table.
 
-    A header may begin so too (`#source<tab>target`), and so may a text: so one such line alone is no comment, and
-    several are none if a line begins so further down.
+    A header may begin so too (`#source<tab>target`), and so may texts: so the first such line that by some delimiter
+    has as many cells as the line behind them all is of the table. But if it is not the last, and no line further down
+    begins so, all are comments that happen to have delimiters; the last may yet be the header.
     """
     if not next(open_lines(path), "").startswith(COMMENT_MARK):
         return 0
-    lines = open_lines(path)
-    comments: list[str] = []
-    for line in islice(lines, MAX_COMMENT_LINES):
-        if line.strip() and not line.startswith(COMMENT_MARK):
-            number = _num_differing(comments, line, delimiters)
-            has_several = number < len([comment for comment in comments if comment.strip()]) - 1
-            if has_several and not any(below.startswith(COMMENT_MARK) for below in islice(lines, MAX_LINES_SAMPLED)):
-                return _num_comments(comments, line, delimiters)
-            return number
-        comments.append(line)
-    return 0
-
-
-def _num_comments(comments: Sequence[str], first_row: str, delimiters: Sequence[str]) -> int:
-    """The number of lines above a table without the last one if its cells, which are as many as a row's, are names."""
-    has_cells = any(_num_cells(first_row, mark) == _num_cells(comments[-1], mark) > 1 for mark in delimiters)
-    is_header = has_cells and not comments[-1].startswith(f"{COMMENT_MARK} ")
-    return len(comments) - is_header if any(_num_cells(first_row, mark) > 1 for mark in delimiters) else 0
-
-
-def _num_differing(comments: Sequence[str], first_row: str, delimiters: Sequence[str]) -> int:
-    """The number of comments up to the first that has as many cells as a row, in which there are several."""
-    widths = {mark: _num_cells(first_row, mark) for mark in delimiters if _num_cells(first_row, mark) > 1}
+    head = [*islice(open_lines(path), MAX_COMMENT_LINES)]
+    count = next((n for n, line in enumerate(head) if line.strip() and not line.startswith(COMMENT_MARK)), 0)
+    comments, below = head[:count], head[count + 1 : count + 1 + MAX_ROWS_SAMPLED]
+    widths = {mark: width for mark in delimiters if (width := _num_cells(head[count], mark)) > 1}
     if not widths:
         return 0
-    if comments[0].startswith(ANKI_MARK):
-        return len(comments)
-    for number, line in enumerate(comments):
-        if any(_num_cells(line, mark) == width for mark, width in widths.items()):
-            return number
-    return len(comments)
+    alike = [n for n, line in enumerate(comments) if any(_num_cells(line, mark) == widths[mark] for mark in widths)]
+    if not alike or comments[0].startswith(ANKI_MARK):
+        return count
+    if alike[0] >= sum(bool(line.strip()) for line in comments) - 1:
+        return alike[0]
+    if any(line.startswith(COMMENT_MARK) for line in below):
+        return alike[0]
+    return count - (alike[-1] == count - 1 and not comments[-1].startswith(f"{COMMENT_MARK} "))
 
 
 def _num_cells(line: str, delimiter: str) -> int:
@@ -94,10 +81,10 @@ def spaced_quotes_follow(path: Path, delimiter: str) -> bool:
     cell = rf'(?: *"(?:[^"]|"")*+" *|(?! *")[^{mark}]*+)'
     line_of_cells = re.compile(f"{cell}(?:{mark}{cell})*+")
     is_one = False
-    for line in islice(open_lines(path), 1, MAX_LINES_SAMPLED):
+    for line in islice(open_lines(path), 1, MAX_ROWS_SAMPLED):
         if f'{delimiter} "' in line and line_of_cells.fullmatch(line) is None:
             return False
-        plain = QUOTED_TEXT.sub('""', line)
+        plain = QUOTED_CELL.sub('""', line)
         if delimiter in plain.replace(f"{delimiter} ", ""):
             return False
         is_one |= f'{delimiter} ""' in plain
@@ -108,20 +95,24 @@ def find_long_delimiter(path: Path) -> str | None:
     """Find a delimiter of several characters that occurs equally often in each of the first lines; None if there is
     none.
     """
-    lines = [line for line in islice(open_lines(path), MAX_LINES_SAMPLED) if line.strip()]
-    for mark in LONG_DELIMITERS:
-        counts = {line.count(mark) for line in lines}
-        if len(counts) == 1 and 0 not in counts:
-            return mark
+    lines = [line for line in islice(open_lines(path), MAX_ROWS_SAMPLED) if line.strip()]
+    if (delimiter := find_even_mark(lines, LONG_DELIMITERS)) is not None:
+        return delimiter
     if _has_two_bars(lines):
         return TWO_BARS
     return next((mark for mark in WORD_DELIMITERS if _are_phrases(lines, mark)), None)
 
 
+def find_even_mark(lines: Sequence[str], marks: Sequence[str]) -> str | None:
+    """The first of some marks that is in each of the lines, equally often; None if there is none."""
+    counts = ((mark, {line.count(mark) for line in lines}) for mark in marks)
+    return next((mark for mark, numbers in counts if len(numbers) == 1 and 0 not in numbers), None)
+
+
 def _are_phrases(lines: Sequence[str], mark: str) -> bool:
     """Whether each line is a word or phrase, a mark and another of these."""
     rows = [line.split(mark) for line in lines]
-    return len(rows) >= MIN_PAIRS and all(
+    return len(rows) >= MIN_ENTRIES_JUDGED and all(
         len(row) == 2 and all(0 < len(cell.split()) <= MAX_WORDS_OF_CELL for cell in row) for row in rows
     )
 

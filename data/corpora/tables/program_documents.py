@@ -20,10 +20,14 @@ NO_CORPUS = "and is no corpus"
 
 def program_document_problem(path: Path) -> str | None:
     """Why a file with a single object is no corpus: a program keeps it for itself; None if none is known that does."""
-    with open_maybe_compressed(path) as stream:
-        head = stream.read(MAX_HEAD_BYTES).removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
-    document = dict(_leading_items(head))
+    document = dict(_leading_items(read_head(path, MAX_HEAD_BYTES)))
     return next((problem for is_known, problem in PROBLEMS if is_known(document)), None) if document else None
+
+
+def read_head(path: Path, max_bytes: int) -> str:
+    """The first bytes of a document as text, without a byte order mark."""
+    with open_maybe_compressed(path) as stream:
+        return stream.read(max_bytes).removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
 
 
 def lone_object_problem(document: Document, *, spans_lines: bool) -> str | None:
@@ -72,17 +76,19 @@ def _skip_space(text: str, place: int) -> int:
     return place if match is None else match.end()
 
 
-def _has(*names: str) -> Callable[[Document], bool]:
-    return lambda document: {*names} <= {*document}
+def _has(*alternatives: str) -> Callable[[Document], bool]:
+    """Whether a document has the keys of one of several alternatives, in each of which spaces stand between them."""
+    return lambda document: any({*keys.split()} <= {*document} for keys in alternatives)
 
 
 def _describes_dataset(document: Document) -> bool:
     descriptions = [document, *(value for value in document.values() if isinstance(value, dict))]
-    return any({"features", "splits"} <= {*each} for each in descriptions)
+    return any(map(_has("features splits"), descriptions))
 
 
-def _has_special_tokens(document: Document) -> bool:
-    return all(name.endswith(("_token", "_tokens")) for name in document)
+def _is_beside_tokenizer(document: Document) -> bool:
+    are_special_tokens = all(name.endswith(("_token", "_tokens")) for name in document)
+    return are_special_tokens or not {"tokenizer_class", "model_max_length"}.isdisjoint(document)
 
 
 def _numbers_names(document: Document) -> bool:
@@ -96,36 +102,21 @@ NOTEBOOK_TEXTS = """jq -r '.cells[].source | if type == "array" then add else . 
 IMPORT = "`tfm import FOLDER` reads models of transformers"
 BOTH = "`tfm tokenize --from FOLDER` reads both"
 PROBLEMS: tuple[tuple[Callable[[Document], bool], str], ...] = (
-    (_has("added_tokens", "truncation"), "is a tokenizer, which `tfm tokenize --from FILE` reads"),
-    (_has("cells", "nbformat"), f"is a notebook of Jupyter: what its cells hold is written by {NOTEBOOK_TEXTS}"),
+    (_has("added_tokens truncation"), "is a tokenizer, which `tfm tokenize --from FILE` reads"),
+    (_has("cells nbformat"), f"is a notebook of Jupyter: what its cells hold is written by {NOTEBOOK_TEXTS}"),
     (
         _describes_dataset,
         "describes a dataset of Hugging Face, with its rows in other files: set data.path to the folder",
     ),
     (_has("_data_files"), "lists the files of a dataset of Hugging Face: set data.path to its folder"),
-    (
-        _has("weight_map"),
-        f"lists the weights of a model, {NO_CORPUS}: {IMPORT}",
-    ),
-    (
-        _has("model_type"),
-        f"holds the settings of a model, {NO_CORPUS}: {IMPORT}",
-    ),
+    (_has("weight_map"), f"lists the weights of a model, {NO_CORPUS}: {IMPORT}"),
+    (_has("model_type"), f"holds the settings of a model, {NO_CORPUS}: {IMPORT}"),
     (_has("transformers_version"), f"holds settings of transformers, {NO_CORPUS}"),
     (_has("log_history"), f"is the log of a training with transformers, {NO_CORPUS}"),
-    (_has("tokenizer_class"), f"holds settings beside a tokenizer, {NO_CORPUS}: {BOTH}"),
-    (_has("model_max_length"), f"holds settings beside a tokenizer, {NO_CORPUS}: {BOTH}"),
-    (_has_special_tokens, f"holds settings beside a tokenizer, {NO_CORPUS}: {BOTH}"),
-    (
-        _has("stage", "inputs", "versions"),
-        f"is the manifest of an artifact, {NO_CORPUS}: see `tfm inspect FOLDER`",
-    ),
-    (
-        _numbers_names,
-        f"numbers names, as vocabularies do, {NO_CORPUS}: `tfm tokenize --from FOLDER` reads GPT-2's",
-    ),
-    (_has("name", "version", "dependencies"), f"describes a package of a program, {NO_CORPUS}"),
-    (_has("name", "version", "scripts"), f"describes a package of a program, {NO_CORPUS}"),
+    (_is_beside_tokenizer, f"holds settings beside a tokenizer, {NO_CORPUS}: {BOTH}"),
+    (_has("stage inputs versions"), f"is the manifest of an artifact, {NO_CORPUS}: see `tfm inspect FOLDER`"),
+    (_numbers_names, f"numbers names, as vocabularies do, {NO_CORPUS}: `tfm tokenize --from FOLDER` reads GPT-2's"),
+    (_has("name version dependencies", "name version scripts"), f"describes a package of a program, {NO_CORPUS}"),
     (_has("$schema"), f"is a schema, or settings that follow one, {NO_CORPUS}"),
     (_has("openapi"), f"describes an interface (OpenAPI), {NO_CORPUS}"),
     (_has("@context"), f"is JSON-LD, {NO_CORPUS} with a row for each text"),

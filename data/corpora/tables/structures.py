@@ -1,5 +1,9 @@
 """JSON that holds other things than rows of texts: conversations, questions by paragraph, answers that annotators
-rejected, messages of a program, whole columns. Named with what makes rows of them, and not read."""
+rejected, messages of a program, whole columns. Named with what makes rows of them, and not read.
+
+A file is asked by its first row (`row_problem`) before it is read as one document (`whole_document_problem`), whose
+rules would take columns of numbered cells for messages; documents of programs come before all others.
+"""
 
 import codecs
 import json
@@ -8,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BufferedIOBase
 from pathlib import Path
 
+from tfm.data.corpora.markup.catalogs import MIN_MESSAGES_JUDGED
 from tfm.data.corpora.tables.program_documents import lone_object_problem, program_document_problem
 from tfm.data.errors import format_names
 from tfm.data.formats.conll.spans import spans_problem
@@ -16,8 +21,8 @@ from tfm.data.lines import open_maybe_compressed
 DECODER = json.JSONDecoder()
 MAX_DOCUMENT_BYTES = 1 << 24
 CAPTION_KEY = b'"caption"'
-MIN_MESSAGES = 3
-AUDIO_NAME_PATTERN = re.compile(r"\S+\.(?:wav|mp3|flac|ogg|opus|m4a)", re.IGNORECASE)
+AUDIO_ENDINGS = "wav|mp3|flac|ogg|opus|m4a"
+AUDIO_NAME_PATTERN = re.compile(rf"\S+\.(?:{AUDIO_ENDINGS})", re.IGNORECASE)
 COCO_PATTERN = re.compile(rb'\s*\{\s*"(?:info|images|annotations|licenses|type)"\s*:\s*[\[{"]')
 TURN_KEYS = (("role", "content"), ("from", "value"), ("speaker", "text"), ("speaker", "utterance"))
 """The keys of a turn of a conversation: who speaks, and what is said."""
@@ -66,8 +71,8 @@ def value_problem(column: str, value: object) -> str | None:
 
 
 def row_problem(row: object) -> str | None:
-    """Why a row has no texts for a source and a target: it holds facts, and several texts that say them, as of DART and
-    WebNLG; None if it is no such row.
+    """Why an object has no texts for a source and a target: it holds facts, and several texts that say them, as of DART
+    and WebNLG, or is a whole table, as pandas writes one by columns or in parts; None if it may be a row.
     """
     if not isinstance(row, dict) or not row:
         return None
@@ -81,6 +86,11 @@ def row_problem(row: object) -> str | None:
         rows = f"({facts}) as $facts | .lexicalisations[] | {{source: $facts, target: .lex}}"
         rows = f"jq -c '.entries[] | .[] | {rows}' FILE"
         return f"holds facts with texts that say them, as WebNLG: write a row for each text, as by {rows}"
+    are_by_number = all(isinstance(value, dict) and value and all(map(str.isdecimal, value)) for value in row.values())
+    if are_by_number or {*row} in ({"columns", "index", "data"}, {"schema", "data"}):
+        return (
+            'is a table as pandas writes it by to_json: write its rows, by to_json(FILE, orient="records", lines=True)'
+        )
     return None
 
 
@@ -192,7 +202,7 @@ def _document_problem(text: str) -> str | None:
     if (problem := _inner_rows_problem(document)) is not None:
         return problem
     leaves = list(_leaves(document))
-    if len(leaves) < MIN_MESSAGES or not all(isinstance(leaf, str) for leaf in leaves):
+    if len(leaves) < MIN_MESSAGES_JUDGED or not all(isinstance(leaf, str) for leaf in leaves):
         return lone_object_problem(document, spans_lines="\n" in text.strip())
     if 2 * sum(" " in key.strip() for key in document) > len(document):
         remedy = "jq -c 'to_entries[] | {source: .key, target: .value}' FILE"

@@ -1,6 +1,9 @@
-"""Values of tables that are no texts: each kind with what makes texts of it. None is turned into text unasked."""
+"""Values of tables that are no texts: each kind with what makes texts of it. None is turned into text unasked.
 
-from collections.abc import Callable, Mapping
+The fields of objects are named as a recipe names them: dotted, or by language.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -71,8 +74,8 @@ def arrow_remedy(name: str, data_type: pa.DataType, *, may_be_class: bool) -> st
         data_type: its type.
         may_be_class: whether integers would have been classes.
     """
-    value_type = data_type.value_type if _is_list(data_type) else data_type
-    if pa.types.is_struct(value_type) or _is_list(value_type):
+    value_type = data_type.value_type if is_list_type(data_type) else data_type
+    if pa.types.is_struct(value_type) or is_list_type(value_type):
         value = _example(data_type)
         problem = value_problem(name, value)
         remedy = object_remedy(name, value) if problem is None else f": it {problem}"
@@ -82,13 +85,14 @@ def arrow_remedy(name: str, data_type: pa.DataType, *, may_be_class: bool) -> st
     return next((remedy for is_kind, remedy in REMEDIES_BY_KIND.items() if is_kind(value_type)), NUMBERS_REMEDY)
 
 
-def _is_list(data_type: pa.DataType) -> bool:
+def is_list_type(data_type: pa.DataType) -> bool:
+    """Whether a column is of lists."""
     return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))
 
 
 def _example(data_type: pa.DataType) -> object:
     """A value of a type as JSON has it, in which texts are empty and all else is null."""
-    if _is_list(data_type):
+    if is_list_type(data_type):
         return [_example(data_type.value_type)]
     if pa.types.is_struct(data_type):
         fields = (data_type.field(index) for index in range(data_type.num_fields))
@@ -108,3 +112,30 @@ def _fields_remedy(name: str, value: Mapping[str, object]) -> str:
 def is_file_object(value: Mapping[str, object]) -> bool:
     """Whether an object is a recording or image, as `datasets` writes one: its bytes and path, or its samples."""
     return {*value} == FILE_FIELDS or {*value} >= DECODED_AUDIO_FIELDS
+
+
+def row_fields(row: Mapping[str, object]) -> Mapping[str, object]:
+    """A row, with what is in its fields that are objects beside it, or what is in its field `translation`, as on the
+    Hub.
+    """
+    row = {name: value for name, each in row.items() for name, value in _language_texts(name, each)}
+    nested = row.get("translation")
+    return nested if isinstance(nested, dict) else dict(_fields(row))
+
+
+def _fields(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """The fields of a row by their dotted names, those within objects last."""
+    objects = {name: value for name, value in row.items() if isinstance(value, dict)}
+    yield from ((name, value) for name, value in row.items() if name not in objects)
+    for name, value in objects.items():
+        if not is_file_object(value):
+            yield from ((f"{name}.{key}", each) for key, each in _fields(value))
+
+
+def _language_texts(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """A cell with its name, or a text for each of its languages, where these vary from row to row."""
+    if not has_variable_languages(value):
+        yield name, value
+        return
+    for language, text in zip(value["language"], value["translation"], strict=True):
+        yield str(language) if name == "translation" else f"{name}.{language}", text

@@ -1,15 +1,19 @@
 """Lists of words whose columns stand between spaces: dictionaries of two languages, lexicons of words and their phones,
 and vocabularies with numbers.
+
+Probabilities are looked for before vocabularies, whose rows have numbers too; lexicons that are read come before both,
+and pairs of words last, as any text of two words a line looks like these.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from tfm.data.formats.fasttext import SOUND_PATTERN
 from tfm.data.scripts import has_spaceless_script
 
-MIN_ROWS_JUDGED, MIN_ROWS_BESIDE_MARKS = 8, 3
+MIN_ENTRIES_JUDGED, MIN_ENTRIES_BESIDE_MARKS = 8, 3
+"""Fewer lines of two words, or of short ones, may be texts; words for silence beside them are only in lexicons."""
 MAX_TRANSLATIONS = 4
 """How many translations the words of a dictionary have at most, on average."""
 MAX_UNIT_CHARACTERS = 6
@@ -19,11 +23,8 @@ UNITS_PER_CHARACTER, NUM_FURTHER_UNITS = 2, 3
 MAX_INVENTORY_SHARE, MIN_INVENTORY = 0.4, 6
 """A lexicon has at most as many different phones as this share of all its phones, and these more."""
 PROBABILITY_PATTERN = re.compile(r"[01]?\.[0-9]+|[1-9][0-9]*\.[0-9]+|[0-9]+(?:\.[0-9]+)?[eE]-?[0-9]+")
-NO_WORD_PATTERN, SENTENCE_END = re.compile(r"[:|/\\=]"), re.compile(r"[^\W\d_]{2,}[.,!?;]")
-"""Marks of names and tables, which words of a lexicon have not, and ends of sentences, which phones have not."""
 PLACE_IN_WORD = re.compile(r"_[BIES]|[0-9]")
 LETTER_PATTERN = re.compile(r"[^\W\d_]")
-SENTENCE_MARKS = ".!?。！？"
 CELL_ENDS, CODES_END = ",;:", "</w>"
 
 
@@ -34,7 +35,7 @@ def are_word_pairs(lines: Sequence[str]) -> bool:
     lines: the first of a file.
     """
     rows = _filled_rows(lines)
-    if len(rows) < MIN_ROWS_JUDGED or len(rows) < len(lines) or any(len(row) != 2 for row in rows):
+    if len(rows) < MIN_ENTRIES_JUDGED or len(rows) < len(lines) or any(len(row) != 2 for row in rows):
         return False
     have_letters = all(_has_letter(row[0]) and _has_letter(row[1]) for row in rows)
     if all(row[0][-1] in CELL_ENDS for row in rows):
@@ -76,7 +77,7 @@ def vocabulary_problem(lines: Sequence[str]) -> str | None:
     lines: the first of a file.
     """
     rows = _filled_rows(lines)
-    if len(rows) < MIN_ROWS_JUDGED:
+    if len(rows) < MIN_ENTRIES_JUDGED:
         return None
     widths = {*map(len, rows)}
     if widths == {1} and lines[0].strip().isdecimal() and 2 * sum("/" in row[0][1:] for row in rows) > len(rows):
@@ -105,37 +106,31 @@ def vocabulary_problem(lines: Sequence[str]) -> str | None:
 def _are_pronunciations(rows: Sequence[Sequence[str]]) -> bool:
     num_rows = len(rows)
     rows = [row for row in rows if SOUND_PATTERN.fullmatch(row[0]) is None]
-    min_rows = MIN_ROWS_JUDGED if len(rows) == num_rows else MIN_ROWS_BESIDE_MARKS
-    if len(rows) < min_rows or any(len(row) < 2 for row in rows):
+    min_rows = MIN_ENTRIES_JUDGED if len(rows) == num_rows else MIN_ENTRIES_BESIDE_MARKS
+    if len(rows) < min_rows or any(len(row) < 2 or PROBABILITY_PATTERN.fullmatch(row[1]) for row in rows):
         return False
-    if any(PROBABILITY_PATTERN.fullmatch(row[1]) for row in rows):
-        return False
-    words = {row[0] for row in rows}
-    if 4 * sum(len(word) == 1 for word in words) > 3 * len(words):
+    words, units = {row[0] for row in rows}, [unit for row in rows for unit in row[1:]]
+    if 2 * len(words) < len(rows) or 4 * sum(len(word) == 1 for word in words) > 3 * len(words):
         return False
     if all("".join(row[1:]).casefold() == row[0].casefold() for row in rows):  # it is spelled
         return any(len(row) > 2 for row in rows)
-    units = [unit for row in rows for unit in row[1:]]
-    inventory = {*units}
-    if max(map(len, units)) > MAX_UNIT_CHARACTERS or 2 * len(words) < len(rows) or len({*map(len, rows)}) == 1:
-        return False
-    if len(inventory) > MAX_INVENTORY_SHARE * len(units) + MIN_INVENTORY or 2 * len(words & inventory) > len(words):
-        return False
-    if has_spaceless_script(inventory):
-        return False
-    num_marked = sum(NO_WORD_PATTERN.search(row[0]) is not None for row in rows)
-    num_ends = sum(SENTENCE_END.search(unit) is not None for unit in units)
-    if 4 * sum(row[-1] in SENTENCE_MARKS for row in rows) > len(rows):
-        return False
-    if 10 * num_marked > len(rows) or 20 * num_ends > len(units):
-        return False
     unit_size = sum(len(PLACE_IN_WORD.sub("", unit)) for unit in units) / len(units)
-    if not has_spaceless_script(words) and sum(map(len, words)) < unit_size * len(words):
-        return False
+    are_longer = has_spaceless_script(words) or sum(map(len, words)) >= unit_size * len(words)
     num_long = sum(len(row) - 1 > UNITS_PER_CHARACTER * len(row[0]) + NUM_FURTHER_UNITS for row in rows)
-    num_letters = sum(map(_has_letter, units))
-    has_sequences = 2 * sum(len(row) > 2 for row in rows) > len(rows)
-    return has_sequences and 10 * num_long <= len(rows) and 4 * num_letters >= 3 * len(units)
+    has_lengths = len({*map(len, rows)}) > 1 and 10 * num_long <= len(rows)
+    return are_longer and has_lengths and _are_phones(units, words)
+
+
+def _are_phones(units: Sequence[str], words: Collection[str]) -> bool:
+    """Whether units are short, most with a letter, and few different ones, and hardly words of the lexicon."""
+    inventory = {*units}
+    return (
+        max(map(len, units)) <= MAX_UNIT_CHARACTERS
+        and 4 * sum(map(_has_letter, units)) >= 3 * len(units)
+        and len(inventory) <= MAX_INVENTORY_SHARE * len(units) + MIN_INVENTORY
+        and 2 * len(inventory.intersection(words)) <= len(words)
+        and not has_spaceless_script(inventory)
+    )
 
 
 def _without_probabilities(row: Sequence[str]) -> list[str]:

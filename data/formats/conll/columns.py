@@ -12,14 +12,14 @@ from tfm.data.formats.conll.column_roles import (
     find_column_before_numbers,
     find_word_column,
     number_column_problem,
-    one_column_problem,
     other_tag_columns,
-    unlabelled_problem,
 )
-from tfm.data.formats.conll.layout import DOCUMENT_START, ColumnLayout, detect_layout, tagged_words_problem
+from tfm.data.formats.conll.layout import DOCUMENT_START, STANDARD_COLUMNS, ColumnLayout, detect_layout
 from tfm.data.formats.conll.schemes import TagSchemeChecker
 from tfm.data.formats.conll.sentences import SentenceCounts
 from tfm.data.formats.conll.separators import other_space_problem
+from tfm.data.formats.conll.tagged_lines import tagged_words_problem
+from tfm.data.formats.conll.unlabelled import unlabelled_problem
 from tfm.data.lines import MAX_LINE_BYTES
 
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
@@ -52,26 +52,35 @@ def read_conll(
         raise DataError("has no word: it is empty, or its lines are blank or comments", file=path)
     places = [_column_index(path, column, layout) for column in columns]
     _check_word_column(path, columns, layout)
-    check, counts = TagSchemeChecker(), SentenceCounts()
-    words: list[list[str]] = []
-    lines: list[int] = []
-    comments: list[int] = []
-    size, width = 0, layout.width
-    is_header_next = layout.is_headed and layout.table is None
-
-    def finish_sentence() -> tuple[str, ...]:
+    check, counts, comments = TagSchemeChecker(), SentenceCounts(), list[int]()
+    for words, lines in _read_sentences(path, layout, places, space_replacement, comments):
         values = list(zip(*words, strict=True))
         check.add(values[-1], lines)
         counts.add(values[0])
-        words.clear()
-        lines.clear()
-        return tuple(" ".join(column) for column in values)
+        yield tuple(" ".join(column) for column in values)
+    if on_warning is not None:
+        label_remarks = _label_remarks(path, layout) if columns[-1] == LAST_COLUMN else ()
+        for text in (*label_remarks, *_layout_remarks(layout, comments), check.warning(), *counts.remarks()):
+            if text is not None:
+                on_warning(path, text)
 
+
+def _read_sentences(
+    path: Path, layout: ColumnLayout, places: Sequence[int], space_replacement: str, comments: list[int]
+) -> Iterator[tuple[list[list[str]], list[int]]]:
+    """For each sentence the values of its words in the columns at some places, and their lines.
+
+    comments: to which the numbers of lines are added that are left out as such.
+    """
+    words: list[list[str]] = []
+    lines: list[int] = []
+    size, width = 0, layout.width
+    is_header_next = layout.is_headed and layout.table is None
     for number, cells in layout.rows(path):
         if not cells or cells[0].startswith(DOCUMENT_START):
-            size = 0
             if words:
-                yield finish_sentence()
+                yield words, lines
+            words, lines, size = [], [], 0
             continue
         if layout.is_comment(cells, is_first=not words):
             comments.append(number)
@@ -83,26 +92,26 @@ def read_conll(
         if size > MAX_LINE_BYTES:
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
-        if layout.has_arguments and not words:
+        if layout.standard and not words:
             width = len(cells)
         words.append(_column_values(cells, places, width, space_replacement, path, number))
         lines.append(number)
     if words:
-        yield finish_sentence()
-    if on_warning is not None:
-        other_columns = other_tag_columns(path, layout) if columns[-1] == LAST_COLUMN else []
-        labels = find_column_before_numbers(path, layout) if columns[-1] == LAST_COLUMN else None
-        if labels is not None:
-            heads = f"its labels are the numbers of column {layout.label_column}, such as heads"
-            other = "the column before" if labels == layout.label_column - 1 else "the last one without numbers"
-            on_warning(path, f"{heads}: target = {labels} reads {other}")
-        for text in (*_remarks(layout, comments, check, other_columns), *counts.remarks()):
-            on_warning(path, text)
+        yield words, lines
 
 
-def _remarks(
-    layout: ColumnLayout, comments: Sequence[int], check: TagSchemeChecker, other_tags: Sequence[int]
-) -> Iterator[str]:
+def _label_remarks(path: Path, layout: ColumnLayout) -> Iterator[str]:
+    """Remarks on columns of labels beside that which is read, as the last."""
+    if (labels := find_column_before_numbers(path, layout)) is not None:
+        heads = f"its labels are the numbers of column {layout.label_column}, such as heads"
+        other = "the column before" if labels == layout.label_column - 1 else "the last one without numbers"
+        yield f"{heads}: target = {labels} reads {other}"
+    if others := other_tag_columns(path, layout):
+        has_tags = f"its labels are those of column {layout.label_column}; column {others[0]} has tags of entities too"
+        yield f"{has_tags}: target = {others[0]} reads those"
+
+
+def _layout_remarks(layout: ColumnLayout, comments: Sequence[int]) -> Iterator[str]:
     if layout.table is not None:
         yield f"its rows are words, and column {layout.table.sentence} says of which sentence"
     elif layout.is_headed:
@@ -113,37 +122,31 @@ def _remarks(
         yield "its columns are separated by tabs and by spaces"
     if layout.is_quoted:
         yield "quotation marks around cells are removed, as in CSV"
-    if other_tags:
-        yield (
-            f"its labels are those of column {layout.label_column}; column {other_tags[0]} has tags of entities too: "
-            f"target = {other_tags[0]} reads those"
-        )
     if len(comments) == 1:
         yield f"line {comments[0]:,} is left out as a comment"
     elif comments:
         yield f"{len(comments):,} lines are left out as comments, the first of them is line {comments[0]:,}"
-    if (text := check.warning()) is not None:
-        yield text
 
 
 def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout) -> None:
     """Raise DataError if columns are taken by their place, and the words or the labels are elsewhere."""
     if layout.width == 1 and {FIRST_COLUMN, LAST_COLUMN} <= {*columns}:
-        raise DataError(one_column_problem(path), file=path)
+        problem = "its lines have one column; those of a word and its label stand between tabs or spaces"
+        raise DataError(unlabelled_problem(path, layout) or problem, file=path)
     if LAST_COLUMN in columns and (problem_of_lines := tagged_words_problem(path)) is not None:
         raise DataError(problem_of_lines, file=path)
-    if layout.has_arguments and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
-        problem = "is CoNLL-2012's: set source to 3 for its words, and target to 4 for parts of speech"
-        if layout.is_conll_2009:
-            raise DataError(
-                "is CoNLL-2009's: set source to 1 for its words, and target to 4 for parts of speech", file=path
-            )
-        raise DataError(f"{problem} (10 has entities in brackets)", file=path)
+    if layout.standard and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
+        words, tags = STANDARD_COLUMNS[layout.standard]
+        name, entities = layout.standard, " (10 has entities in brackets)" if layout.standard == "CoNLL-2012" else ""
+        raise DataError(
+            f"is {name}'s: set source to {words} for its words, and target to {tags} for parts of speech{entities}",
+            file=path,
+        )
     if LAST_COLUMN in columns and (problem_of_labels := unlabelled_problem(path, layout)) is not None:
         raise DataError(problem_of_labels, file=path)
     if FIRST_COLUMN in columns and (problem_of_first := number_column_problem(path, layout)) is not None:
-        words = f"the number of the column with the words, such as {find_word_column(path, layout)}"
-        raise DataError(f"{problem_of_first}: set source to {words}", file=path)
+        remedy = f"set source to the number of the column with the words, such as {find_word_column(path, layout)}"
+        raise DataError(f"{problem_of_first}: {remedy}", file=path)
 
 
 def _column_index(path: Path, column: str, layout: ColumnLayout) -> int:

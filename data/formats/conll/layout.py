@@ -1,12 +1,16 @@
-"""How a file of columns is laid out: what separates them, which lines are none of words, and where the words are."""
+"""How a file of columns is laid out: what separates them, and which lines are none of words.
+
+A header that names words, labels and a sentence comes first, since its rows need no blank lines; then what separates
+columns; then published layouts by their first word, quotation marks, and a header of names. Which columns hold words
+and labels is decided in `column_roles`.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
+from typing import Literal
 
-from tfm.data.formats.conll.schemes import TAG_LETTERS
 from tfm.data.formats.conll.separators import Separator, find_separator, split_columns
 from tfm.data.formats.conll.word_table import (
     LABEL_COLUMN_NAMES,
@@ -20,22 +24,14 @@ from tfm.data.lines import open_lines
 DOCUMENT_START = "-DOCSTART-"
 COMMENT_MARK = "#"
 DOCUMENT_BEGIN = "#begin document"
-MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 200, 3
+Standard = Literal["", "CoNLL-2009", "CoNLL-2012"]
+STANDARD_COLUMNS: Mapping[Standard, tuple[int, int]] = {"CoNLL-2009": (1, 4), "CoNLL-2012": (3, 4)}
+"""The columns of words and of parts of speech in layouts with a column for each predicate of a sentence."""
 MIN_WIDTH_2009, PREDICATE_MARK_2009, MIN_WIDTH_2012 = 14, 12, 12
 """Columns of CoNLL-2009 and CoNLL-2012 before those of arguments, and the place of the one that marks predicates."""
 QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
-TAGGED_WORD_PATTERNS = {mark: re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_")}
-"""Words with their labels behind a mark: Anna|NNP|B-PER."""
-ENTITY_NAMES = "PER|PERS|LOC|ORG|MISC|GPE|PERSON|LOCATION|ORGANIZATION"
-INLINE_TAG_PATTERN = re.compile(
-    rf"<(?:{ENTITY_NAMES})>[^<]+</|<START:[\w-]+> |<(?:ENAMEX|NUMEX|TIMEX)\b|\[(?:{ENTITY_NAMES}) [^][]+\]"
-)
-"""Tags of entities around their words, as of OpenNLP, MUC and NLTK."""
-MAX_TEXTS_SAMPLED = 20
-WEBANNO_BEGIN = "#FORMAT=WebAnno TSV"
 NAME_PARTS = frozenset("ne ner pos tag chunk label iob bio".split())
 """Parts of names of columns with labels, as NE-COARSE-LIT of HIPE."""
-TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-(\S+)|O")
 
 
 @dataclass(frozen=True)
@@ -46,9 +42,8 @@ class ColumnLayout:
         separator: what stands between two columns.
         width: the number of columns; 0 of a file without a word.
         is_headed: whether the first line that is no comment names them.
-        has_arguments: whether it is CoNLL-2012's (OntoNotes) or CoNLL-2009's: a sentence has a column for each of its
-            predicates behind others.
-        is_conll_2009: whether it is CoNLL-2009's, whose first column counts words; in CoNLL-2012 it names the document.
+        standard: CoNLL-2012 (OntoNotes) or CoNLL-2009 if it is one of these, in which a sentence has a column for each
+            of its predicates behind others.
         is_quoted: whether quotation marks are around cells, as pandas and spreadsheets write them.
         table: the columns of a table whose rows are words; else None.
         comment_values: what stands in the last column of lines that begin as the word `#` would, but are comments.
@@ -57,8 +52,7 @@ class ColumnLayout:
     separator: Separator
     width: int
     is_headed: bool = False
-    has_arguments: bool = False
-    is_conll_2009: bool = False
+    standard: Standard = ""
     is_quoted: bool = False
     table: WordTable | None = None
     comment_values: frozenset[str] = frozenset()
@@ -93,7 +87,7 @@ class ColumnLayout:
         if not cells[0].startswith(COMMENT_MARK):
             return False
         return (
-            self.has_arguments
+            self.standard != ""
             or len(cells) != self.width
             or (is_first and cells[0].strip() == COMMENT_MARK and cells[-1] in self.comment_values)
         )
@@ -111,12 +105,8 @@ def detect_layout(path: Path) -> ColumnLayout:
     is_tabbed = separator == "tabs"
     cells = split_columns(first.rstrip("\t"), separator)
     width = len(cells)
-    if next(open_lines(path), "").startswith(DOCUMENT_BEGIN):
-        return ColumnLayout(separator, width, has_arguments=True)
-    if _is_conll_2012(cells):
-        return ColumnLayout(separator, width, has_arguments=True)
-    if is_tabbed and width >= MIN_WIDTH_2009 and cells[0] == "1" and cells[PREDICATE_MARK_2009] in ("Y", "_"):
-        return ColumnLayout(separator, width, has_arguments=True, is_conll_2009=True)
+    if (standard := _standard_of(next(open_lines(path), ""), cells, is_tabbed=is_tabbed)) != "":
+        return ColumnLayout(separator, width, standard=standard)
     if is_tabbed and _has_quoted_cells(path):
         return ColumnLayout(separator, width, _is_header([cell.strip('"') for cell in cells]), is_quoted=True)
     comment_values = _comment_values(path, ColumnLayout(separator, width))
@@ -133,9 +123,15 @@ class _WordLines:
         return (line for line in open_lines(self.path) if line.strip() and not is_marked(line))
 
 
-def _is_conll_2012(cells: Sequence[str]) -> bool:
-    """Whether the first word of a file has a document, its part, and its own number, and a tree with brackets."""
-    return len(cells) >= MIN_WIDTH_2012 and cells[1].isdecimal() and cells[2] == "0" and "(" in cells[5]
+def _standard_of(first_line: str, cells: Sequence[str], *, is_tabbed: bool) -> Standard:
+    """CoNLL-2012 or CoNLL-2009 if a file is one of these: in CoNLL-2012 the first word has a document, its part and its
+    own number, and a tree with brackets; in CoNLL-2009 its number, and a mark of predicates.
+    """
+    has_tree = len(cells) >= MIN_WIDTH_2012 and cells[1].isdecimal() and cells[2] == "0" and "(" in cells[5]
+    if first_line.startswith(DOCUMENT_BEGIN) or has_tree:
+        return "CoNLL-2012"
+    has_mark = is_tabbed and len(cells) >= MIN_WIDTH_2009 and cells[PREDICATE_MARK_2009] in ("Y", "_")
+    return "CoNLL-2009" if has_mark and cells[0] == "1" else ""
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -159,43 +155,6 @@ def _has_quoted_cells(path: Path) -> bool:
             else:
                 is_doubled |= '""' in cell[1:-1]
     return is_doubled or are_all
-
-
-def are_tagged_sentences(path: Path) -> bool:
-    """Whether the first lines are a sentence each and, behind a tab, as many tags, as of ATIS; the last tag may be the
-    sentence's label.
-    """
-    lines = islice((line.split("\t") for line in open_lines(path) if line.strip()), MAX_WORDS_SAMPLED)
-    rows = [[cell.split() for cell in line] for line in lines]
-    if not rows or any(len(row) != 2 or len(row[0]) != len(row[1]) for row in rows):
-        return False
-    tags = [tag for _, labels in rows for tag in labels[:-1]]
-    return bool(tags) and all(map(TAG_PATTERN.fullmatch, tags))
-
-
-def tagged_words_problem(path: Path) -> str | None:
-    """Why lines have no columns of words and labels: each is a sentence of words with labels behind a mark, in the
-    first of them, or with their tags behind a tab; or spans have numbers, as in WebAnno.
-    """
-    if next(open_lines(path), "").startswith(WEBANNO_BEGIN):
-        return 'is TSV of WebAnno or INCEpTION: export it as CoNLL 2002, and set format = "conll"'
-    if are_tagged_sentences(path):
-        return 'its lines are sentences with their tags: set format = "tsv", source = 0, target = 1'
-    texts = list(islice(filter(str.strip, open_lines(path)), MAX_TEXTS_SAMPLED))
-    matches = [match for text in texts if (match := INLINE_TAG_PATTERN.search(text)) is not None]
-    if 2 * len(matches) > len(texts):
-        remedy = 'write a word and its tag a line, and set format = "conll"'
-        return f"its lines are sentences with tags around entities ({matches[0][0][:40]}): {remedy}"
-    lines = [text.split() for text in texts[:MIN_WORDS_SAMPLED]]
-    words = [word for line in lines for word in line]
-    if not lines or len(words) < MIN_WORDS_SAMPLED * len(lines):
-        return None
-    mark = next((mark for mark, pattern in TAGGED_WORD_PATTERNS.items() if all(map(pattern.fullmatch, words))), None)
-    if mark is None:
-        return None
-    label = "s/[|]/\\t/g" if mark == "|" else rf"s/[{mark}]([^{mark}]*)$/\t\1/"
-    remedy = rf"""write a word and its label a line, as by sed -E 's/ +/\n/g; s/$/\n/' FILE | sed -E '{label}'"""
-    return f'its lines are sentences of words with their labels ({words[0]:.40}): {remedy}, and set format = "conll"'
 
 
 def is_marked(line: str) -> bool:

@@ -6,14 +6,19 @@ one of a single word).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tfm.data.errors import format_count
 
 TAG_LETTERS = "BIESLUMW"
 TAG_PATTERN = re.compile(rf"(?:([{TAG_LETTERS}])(?:-(.+))?|O)")
-SCHEMES_WITHOUT_SINGLES = ("IOB2", "IOB1", "IOE2", "IOE1")
+ENTITY_TAG_PATTERN = re.compile(rf"[{TAG_LETTERS}]-(\S+)|O")
+"""A tag of a span with a type, or outside of all, as cells of unknown files are: letters alone may be words."""
+LETTERS_WITHIN_SPANS: Mapping[str, str] = {"IOB2": "I", "IOB1": "B", "IOE2": "I", "IOE1": "E"}
+"""By scheme without letters for spans of one word: the letter that only stands behind (IOB) or before (IOE) a span of
+its type.
+"""
 MAX_STRAY_SHARE = 0.05
 """The share of labels that are no tags among tags, up to which they are taken for errors."""
 LETTERS_BY_SCHEME: Mapping[str, Mapping[str, str]] = {
@@ -24,12 +29,17 @@ LETTERS_BY_SCHEME: Mapping[str, Mapping[str, str]] = {
 }
 """By scheme that has an end of spans: its letters as those of IOBES."""
 OTHER_SPELLINGS: Mapping[str, tuple[re.Pattern[str], str]] = {
-    "PER-B": (re.compile(r"\S+-[BIESLUMW]|O"), r"s/([^ \t]+)-([BIESLUMW])$/\2-\1/"),
-    "B_PER": (re.compile(r"[BIESLUMW]_\S+|O"), r"s/([ \t][BIESLUMW])_([^ \t]+)$/\1-\2/"),
-    "b-per": (re.compile(r"[bieslumw]-\S+|o"), r"s/[ \t]([bieslumw]-[^ \t]+|o)$/\U&/"),
+    "PER-B": (re.compile(rf"\S+-[{TAG_LETTERS}]|O"), rf"s/([^ \t]+)-([{TAG_LETTERS}])$/\2-\1/"),
+    "B_PER": (re.compile(rf"[{TAG_LETTERS}]_\S+|O"), rf"s/([ \t][{TAG_LETTERS}])_([^ \t]+)$/\1-\2/"),
+    "b-per": (re.compile(rf"[{TAG_LETTERS.lower()}]-\S+|o"), rf"s/[ \t]([{TAG_LETTERS.lower()}]-[^ \t]+|o)$/\U&/"),
 }
 """By an example: how all labels are spelled, and what makes tags of them."""
 SENTENCE_END = "the end of the sentence"
+
+
+def are_entity_tags(cells: Iterable[str]) -> bool:
+    """Whether all cells are tags of entities."""
+    return all(map(ENTITY_TAG_PATTERN.fullmatch, cells))
 
 
 @dataclass
@@ -52,7 +62,7 @@ class TagSchemeChecker:
     first_stray: tuple[int, str] | None = None
     spellings: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(OTHER_SPELLINGS, False))
     breaks: dict[str, SchemeViolations] = field(
-        default_factory=lambda: {name: SchemeViolations() for name in (*SCHEMES_WITHOUT_SINGLES, *LETTERS_BY_SCHEME)}
+        default_factory=lambda: {name: SchemeViolations() for name in (*LETTERS_WITHIN_SPANS, *LETTERS_BY_SCHEME)}
     )
 
     def add(self, tags: Sequence[str], lines: Sequence[int]) -> None:
@@ -63,8 +73,9 @@ class TagSchemeChecker:
             self.is_tagged = False
             self.has_types |= any(match is not None and match[2] for match in parsed)
             self._add_spellings(tags)
-            labels = zip(lines, tags, parsed, strict=True)
-            self._add_strays([(line, tag) for line, tag, match in labels if match is None])
+            strays = [(line, tag) for line, tag, match in zip(lines, tags, parsed, strict=True) if match is None]
+            self.num_strays += len(strays)
+            self.first_stray = self.first_stray or next(iter(strays), None)
             return
         spans = [("O", "") if match is None or match[1] is None else (match[1], match[2] or "") for match in parsed]
         self.has_types |= any(kind for _, kind in spans)
@@ -89,23 +100,14 @@ class TagSchemeChecker:
             elif any(label not in "Oo" for label in labels):
                 self.spellings[name] = True
 
-    def _add_strays(self, strays: Sequence[tuple[int, str]]) -> None:
-        """Count labels that are no tags, each with its line."""
-        self.num_strays += len(strays)
-        if strays and self.first_stray is None:
-            self.first_stray = strays[0]
-
     @property
     def scheme(self) -> str | None:
         """The scheme of the tags that were read: by their letters, of two with the same letters the one broken less."""
         if not self.is_tagged or self.letters <= {"O"} or not (self.has_types or "B" in self.letters):
             return None  # single letters without B are labels of another kind
-        if self.letters & {"L", "U"}:
-            return "BILOU"
-        if "W" in self.letters:
-            return "BMEWO"
-        if "M" in self.letters:
-            return "BMES"
+        for letters, name in (("LU", "BILOU"), ("W", "BMEWO"), ("M", "BMES")):
+            if not self.letters.isdisjoint(letters):
+                return name
         if self.letters <= {"O", "I", "E"} and "E" in self.letters:
             return self._less_broken("IOE2", "IOE1")
         if self.letters & {"E", "S"}:
@@ -146,15 +148,12 @@ def _letter_of_iobes(scheme: str, letter: str) -> str:
 
 def _may_follow(scheme: str, previous: tuple[str, str], tag: tuple[str, str]) -> bool:
     """Whether a tag may follow another, each as letter and type; O also stands before and behind a sentence."""
-    if scheme == "IOB2":
-        return tag[0] != "I" or (previous[0] in "BI" and previous[1] == tag[1])
-    if scheme == "IOB1":
-        return tag[0] != "B" or (previous[0] in "BI" and previous[1] == tag[1])
-    if scheme == "IOE2":
-        return previous[0] != "I" or (tag[0] in "IE" and previous[1] == tag[1])
-    if scheme == "IOE1":
-        return previous[0] != "E" or (tag[0] in "IE" and previous[1] == tag[1])
+    is_same_type = previous[1] == tag[1]
+    if scheme in ("IOB2", "IOB1"):
+        return tag[0] != LETTERS_WITHIN_SPANS[scheme] or (previous[0] in "BI" and is_same_type)
+    if scheme in ("IOE2", "IOE1"):
+        return previous[0] != LETTERS_WITHIN_SPANS[scheme] or (tag[0] in "IE" and is_same_type)
     last, first = (_letter_of_iobes(scheme, letter) for letter in (previous[0], tag[0]))
     if last in ("B", "I"):
-        return first in ("I", "E") and previous[1] == tag[1]
+        return first in ("I", "E") and is_same_type
     return first in ("O", "B", "S")

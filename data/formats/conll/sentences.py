@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from tfm.data.formats.conll.column_roles import MIN_WORDS_JUDGED
+
 MAX_WORDS_PER_SENTENCE = 1000
-MIN_WORDS_JUDGED = 4
+"""No sentence of a corpus has more words; without blank lines a file is one."""
 NUMBERED_CHARACTER = re.compile(r".[^0-9]?[0-9]{1,2}", re.DOTALL)
 """A character, or halves of one, and its place in its word, as Weibo's entities have them: 溃2."""
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:(?=.)")

@@ -8,7 +8,10 @@ from typing import Literal
 
 Separator = Literal["tabs", "spaces", "tabs and spaces", "white space"]
 BLANKS_PATTERN = re.compile(r"[ \t]+")
-MIN_ROWS_JUDGED, MAX_ROWS_JUDGED = 10, 200
+MAX_ROWS_SAMPLED = 200
+"""The first lines by which columns are told apart: of twenty sentences and more, read in no time."""
+MIN_ROWS_JUDGED = 10
+"""Fewer rows have few different values behind a space by chance."""
 
 
 def split_columns(line: str, separator: Separator) -> list[str]:
@@ -33,7 +36,7 @@ def find_separator(lines: Iterable[str]) -> Separator:
     if not _have_one_width(lines, usual):
         others: tuple[Separator, ...] = ("tabs and spaces", "white space")
         return next((each for each in others if _have_one_width(lines, each)), usual)
-    if usual == "tabs" and _has_columns_within_cells(list(islice(lines, MAX_ROWS_JUDGED))):
+    if usual == "tabs" and _has_columns_within_cells(list(islice(lines, MAX_ROWS_SAMPLED))):
         return "tabs and spaces"
     return usual
 

@@ -13,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 
 from tfm.data.errors import DataError
+from tfm.data.formats.conll.separators import MAX_ROWS_SAMPLED
 from tfm.data.lines import open_lines
 
 SENTENCE_COLUMN_PATTERN = re.compile(r"sent(ence)?[ _]?(#|ids?|idx|index|number|num|nr|no)?", re.IGNORECASE)
 TABLE_DELIMITERS = (",", "\t", ";")
 WORD_COLUMN_NAMES = ("word", "words", "token", "tokens", "form", "text")
-MAX_ROWS_SAMPLED = 200
 LABEL_COLUMN_NAMES = (
     "tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "pos", "pos_tag", "pos_tags", "upos", "xpos",
     "chunk", "chunk_tag", "iob", "bio", "entity",

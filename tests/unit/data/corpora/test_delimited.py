@@ -214,6 +214,19 @@ def test_a_first_row_of_names_that_is_read_as_data_is_remarked(tmp_path: Path) -
         assert said_of_title in remarks(tmp_path / name, f"Unit 3{mark}\n{mark}\nText{mark}label\n", **BY_NUMBER)
 
 
+def test_a_first_row_of_languages_that_is_read_as_data_is_remarked(tmp_path: Path) -> None:
+    """The header of most tables of translations became a pair without a word; short words look like codes."""
+    for mark in "\t,":
+        name = "a.tsv" if mark == "\t" else "a.csv"
+        for codes in (("en", "de"), ("eng", "deu"), ("en-GB", "zh_Hans")):
+            text = f"{mark.join(codes)}\na dog{mark}ein Hund\nno{mark}nein\n"
+            said = f"its first row ({', '.join(codes)}) is read as data: if it names columns, header = true"
+            assert said in remarks(tmp_path / name, text, **BY_NUMBER)
+        words = f"the{mark}der\nof{mark}von\nhouse{mark}Haus\n"
+        for lines in (words, f"house{mark}Haus\nof{mark}von\n", f"no{mark}no\nhouse{mark}Haus\n"):
+            assert not any("is read as data" in each for each in remarks(tmp_path / name, lines, **BY_NUMBER))
+
+
 def test_what_r_writes_with_tabs(tmp_path: Path) -> None:
     """write.table(sep = "\t") of R puts a backslash before quotation marks: they were kept as text."""
     file = tmp_path / "a.tsv"

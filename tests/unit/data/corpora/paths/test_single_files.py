@@ -17,6 +17,7 @@ import pytest
 from tfm.data.config import DataConfig
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpora.splits import resolve_splits
+from tfm.data.corpora.tables.lines import LONG_DELIMITERS
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES
@@ -654,3 +655,14 @@ def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_pa
     }.items():
         with pytest.raises(DataError, match=f"{name}: {problem}"):
             resolve_splits(DataConfig(path=str(tmp_path / name)))
+
+
+@pytest.mark.parametrize("mark", LONG_DELIMITERS)
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.tab", "a.txt", "a"])
+def test_a_delimiter_of_several_characters_is_advised_whatever_the_name(name: str, mark: str, tmp_path: Path) -> None:
+    """In what is called TSV the bars of ` ||| ` were advised, by which all targets are empty."""
+    pairs = [(f"a dog {number} runs", f"ein Hund {number} rennt") for number in range(6)]
+    (tmp_path / name).write_text("".join(f"{mark.join(pair)}\n" for pair in pairs))
+    advice = advised(tmp_path / name)
+    assert f'delimiter = "{mark}"' in advice
+    assert list(read_pairs(corpus(advice))) == pairs
