@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from tfm.data.corpora.markup.speech import CTM_REASON, EOL, STM_REASON, TIME
 
 TALK_TAG = "<(?:url|keywords|speaker|talkid|title|description|reviewer|translator)>"
+XML_DATASET = r"dataset\b[^>]*>\s*<(collection|doc)\b"
+XML_DATASET_PATTERN = re.compile(rf"\s*(<\?xml[^>]*>\s*)?<{XML_DATASET}", re.IGNORECASE)
 TEST_SET_PATTERN = re.compile(
-    r"\s*(<\?xml[^>]*>\s*)?<((!doctype\s+)?(mteval|srcset|refset|tstset)\b|dataset\b[^>]*>\s*<(collection|doc)\b)",
-    re.IGNORECASE,
+    rf"\s*(<\?xml[^>]*>\s*)?<((!doctype\s+)?(mteval|srcset|refset|tstset)\b|{XML_DATASET})", re.IGNORECASE
 )
-"""How a test set of WMT or IWSLT in SGML or XML begins."""
+"""How a test set of WMT or IWSLT in SGML or XML begins; those since 2021 have all sides in one file of XML."""
+TEST_SET_REASON = (
+    "is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file, as by"
+)
 XML_PROLOG = r"\s*(<\?[^>]*>\s*|<!--(?:(?!-->)[\s\S])*-->\s*|<!DOCTYPE [^>]*>\s*)*"
 STRING_LINES = r'[ \t]*\n([ \t]*".*"[ \t]*\n)*'
 NO_PROBABILITY = r"(?!\S+[ \t]+[0-9]*\.[0-9])"
@@ -20,8 +24,14 @@ MEMORY_REASON = (
     "texts, one a line, into a file"
 )
 REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
+    XML_DATASET_PATTERN: (
+        f"{TEST_SET_REASON} python3 -c 'import sys; from xml.etree import ElementTree as E; "
+        '[print(*"".join(s.itertext()).split()) for s in E.parse(sys.stdin.buffer).iterfind(".//ref[1]//seg")]\' <FILE '
+        "(ref[2]: the second reference; src, hyp: other sides)"
+    ),
     TEST_SET_PATTERN: (
-        "is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"
+        f"{TEST_SET_REASON} python3 -c 'import html, re, sys; [print(*html.unescape(s).split()) "
+        'for s in re.findall("(?is)<seg\\\\b[^>]*>(.*?)</seg", sys.stdin.read())]\' <FILE'
     ),
     re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}|<CHAPTER ID="): (
         "has lines of tags, as talks of IWSLT and Europarl have them: leave these out of both files, as by grep -v '^<'"

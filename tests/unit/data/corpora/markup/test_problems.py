@@ -197,3 +197,26 @@ def test_texts_alone_may_be_latex(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(text)
     corpus = CorpusConfig(source=None, target=str(tmp_path / "a"))
     assert [target for _, target in read_pairs(corpus)] == text.splitlines()
+
+
+def test_the_command_of_test_sets_writes_their_segments(tmp_path: Path) -> None:
+    """Those of SGML, whose ampersands are escaped or not; of XML those of the source or of either reference."""
+    sgml = '<refset setid="x">\n<doc docid="a">\n<seg id="1"> A &amp; B </seg>\n</hl><p>\n<SEG id="2">C & D\n</SEG>\n'
+    refs = "".join(
+        f'<ref lang="de" translator="{name}"><p><seg id="1">{name} &amp; B</seg>\n<seg id="2">Öl</seg></p></ref>\n'
+        for name in "AC"
+    )
+    source = '<src lang="en"><p><seg id="1">one</seg></p></src>'
+    xml = f'<?xml version="1.0" encoding="utf-8"?>\n<dataset id="x">\n<doc id="a">{source}{refs}</doc></dataset>\n'
+    for text, chosen, written in (
+        (sgml, ("", ""), "A & B\nC & D\n"),
+        (xml, ("", ""), "A & B\nÖl\n"),
+        (xml, ("ref[1]", "ref[2]"), "C & B\nÖl\n"),
+        (xml, ("ref[1]", "src"), "one\n"),
+    ):
+        (tmp_path / "a").write_text(text, "utf-8")
+        with pytest.raises(DataError) as error:
+            list(read_pairs(CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))))
+        command = str(error.value).partition("as by ")[2].partition("FILE")[0] + str(tmp_path / "a")
+        done = subprocess.run(command.replace(*chosen), shell=True, capture_output=True, text=True)
+        assert done.stdout == written, done.stderr
