@@ -19,7 +19,7 @@ _SINGLE_LETTERS_PATTERN = regex.compile(
 _HALF_WIDTH_PATTERN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}][,?!:;]")
 MIN_LINES = 3
 MIN_SHARE = 0.05
-MAX_LINES_JUDGED = 500
+MAX_LINES_JUDGED = 200
 """The lines of a side that are looked at, evenly: a form is in many lines, and scores should not wait for a search."""
 REMEDIES_BY_FORM: Mapping[Callable[[str], object], str] = {
     re.compile(r"\S@@(?: |$)").search: "hold pieces of subword-nmt (@@): join them, as by sed -r 's/(@@ )|(@@ ?$)//g'",

@@ -68,12 +68,12 @@ def test_of_many_lines_some_are_looked_at_all_over_the_file() -> None:
     plain = ["a plain house"] * 29_000
     pieces = [*plain[:20_000], *["a hou@@ se"] * 9_000]
     (warning,) = written_pieces_warnings(pieces, plain)
-    assert warning.startswith("155 of 500 hypotheses that were looked at hold pieces of subword-nmt")
+    assert warning.startswith("62 of 200 hypotheses that were looked at hold pieces of subword-nmt")
     assert written_pieces_warnings(plain, plain) == []
     words = [" ".join(random.Random(row).choices("abcdefghij", k=9)) for row in range(2_000)]
     moved, wanted = ["the header", *words[:-1]], words
     (warning,) = hypothesis_warnings(moved, [wanted], EvaluationConfig(), {})
-    assert "of 500 hypotheses that were looked at are nearer to the reference in the line before" in warning
+    assert "of 200 hypotheses that were looked at are nearer to the reference in the line before" in warning
 
 
 def test_texts_are_not() -> None:
