@@ -92,9 +92,9 @@ def run(
     **more: Any,
 ) -> Path:
     """Train; the folder of the model."""
-    seed, talk = more.pop("seed", 3), reporter or NullReporter()
+    seed, talk, decoding = more.pop("seed", 3), reporter or NullReporter(), more.pop("decoding", DecodingConfig())
     more = {"evaluation": EvaluationConfig(), **more}
-    train(config, model, DecodingConfig(), dataset, out, seed=seed, command=["test"], reporter=talk, **more)
+    train(config, model, decoding, dataset, out, seed=seed, command=["test"], reporter=talk, **more)
     return out / "model"
 
 

@@ -197,6 +197,7 @@ def train(
         on_validation: called with the figures of each validation.
 
     Raises:
+        RecipeError: validation cannot decode in the precision that `decoding` names.
         StoppedError: SIGTERM or Ctrl-C, after all is saved.
     """
     rank_reporter = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
@@ -209,7 +210,11 @@ def train(
     stage_plan = plan_model(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, pretrained=first)
     if is_fresh(stage_plan, rank_reporter):
         return
+    from tfm.pipeline.runtime.devices import decoding_precision, resolve_device
     from tfm.pipeline.training.session import train_and_publish
+
+    if "decoding" in stage_plan.config:  # validation decodes, after the first updates
+        decoding_precision(decoding.precision, resolve_device(config.device))
 
     train_and_publish(
         stage_plan,
