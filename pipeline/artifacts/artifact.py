@@ -133,7 +133,8 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
     reason = stale_reason(plan)
     name = plan.folder.name
     if reason is not None:
-        refuse_foreign_folder(plan.folder, plan.stage, resolve_folder(plan.folder))
+        with convert_os_errors(plan.folder):
+            refuse_foreign_folder(plan.folder, plan.stage, resolve_folder(plan.folder))
         reporter.line(f"{name}: {reason}")
         return False
     with suppress(OSError, WriteError):

@@ -168,11 +168,16 @@ def check_conllu(file: Path, content: bytes, found: list[tuple[str, str]]) -> No
 
 
 def check_conll(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
-    lines = [line for line in lines_of(content) if line.strip()]
-    first = next((line for line in lines if not line.startswith(("#", "-DOCSTART-"))), "")
-    split = (lambda line: line.split("\t")) if "\t" in first else (lambda line: re.split(r"[ \t]+", line.strip(" \t")))
+    lines = [line for line in lines_of(content) if line.strip() and not line.startswith("-DOCSTART-")]
+    unmarked = [line for line in lines if not line.startswith("#")]
+    first = next(iter(unmarked), "")
+    in_tabs, by_blanks = lambda line: line.rstrip("\t").split("\t"), lambda line: re.split("[ \t]+", line.strip(" \t"))
+    usual = in_tabs if "\t" in first else by_blanks
+    # where the usual separator gives rows of several widths, the next that gives one of two columns or more
+    splits = (split for split in (usual, by_blanks, str.split) if len({len(split(line)) for line in unmarked}) == 1)
+    split = next((split for split in splits if len(split(first)) > 1), usual)
     rows, width = [split(line) for line in lines], len(split(first))
-    words = [row for row in rows if row[0] != "-DOCSTART-" and (len(row) == width or not row[0].startswith("#"))]
+    words = [row for row in rows if len(row) == width or not row[0].startswith("#")]
     assert " ".join(source for source, _ in found).split() == [part for row in words for part in row[0].split()]
     assert " ".join(target for _, target in found).split() == [part for row in words for part in row[-1].split()]
 
@@ -199,7 +204,10 @@ def elements(content: bytes, name: str) -> list[ElementTree.Element] | None:
 
 
 def one_line(text: str) -> str:
-    return re.sub(r"\r*\n", " ", text)
+    """A text without the layout of indented elements: a break and what surrounds it is a space, at the ends nothing."""
+    parts = [part if place == 0 else part.lstrip(" \t\r") for place, part in enumerate(text.split("\n"))]
+    stripped = [part.rstrip(" \t\r") for part in parts[:-1]]
+    return " ".join(part for part in [*stripped, parts[-1]] if part)
 
 
 def check_tmx(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
