@@ -145,7 +145,9 @@ def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout)
     if LAST_COLUMN in columns and (problem_of_labels := unlabelled_problem(path, layout)) is not None:
         raise DataError(problem_of_labels, file=path)
     if FIRST_COLUMN in columns and (problem_of_first := number_column_problem(path, layout)) is not None:
-        remedy = f"set source to the number of the column with the words, such as {find_word_column(path, layout)}"
+        place = find_word_column(path, layout)
+        such_as = f", such as {place}" if place != layout.word_column else ""
+        remedy = f"set source to the number of the column with the words{such_as}"
         raise DataError(f"{problem_of_first}: {remedy}", file=path)
 
 
