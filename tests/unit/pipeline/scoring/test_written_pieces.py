@@ -122,7 +122,7 @@ def test_lines_moved_by_one_are_warned_of(separator: str) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.1])
 def test_hypotheses_in_another_order_are_warned_of(share: float) -> None:
-    """What fairseq-generate prints, not sorted or sorted as letters, had a BLEU of nearly 0 without a word."""
+    """Output of fairseq-generate, not sorted or sorted as letters, had a BLEU of nearly 0 without a word."""
     draw = random.Random(1)
     words = [f"w{number}" for number in range(400)]
     texts = [" ".join(draw.choices(words, k=9)) for _ in range(120)]

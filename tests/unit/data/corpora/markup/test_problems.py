@@ -200,7 +200,7 @@ def test_texts_alone_may_be_latex(tmp_path: Path) -> None:
 
 
 def test_the_command_of_test_sets_writes_their_segments(tmp_path: Path) -> None:
-    """Those of SGML, whose ampersands are escaped or not; of XML those of the source or of either reference."""
+    """SGML has ampersands escaped or not; of XML the source or either reference is written."""
     sgml = '<refset setid="x">\n<doc docid="a">\n<seg id="1"> A &amp; B </seg>\n</hl><p>\n<SEG id="2">C & D\n</SEG>\n'
     refs = "".join(
         f'<ref lang="de" translator="{name}"><p><seg id="1">{name} &amp; B</seg>\n<seg id="2">Öl</seg></p></ref>\n'
