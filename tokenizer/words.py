@@ -5,8 +5,9 @@ The result is exact because no kind of tokenizer looks across a space, neither i
 """
 
 import json
+import unicodedata
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +31,8 @@ TokenIdsByWord: TypeAlias = list[list[int]]
 # Beyond either, what was remembered is forgotten. In a script without spaces a "word" is a whole line.
 MAX_CACHED_WORDS = 1 << 18
 MAX_CACHED_IDS = 1 << 21
+# New words share a text where their ids can be told apart again: a text of its own costs more than its pieces.
+WORDS_PER_TEXT = 32
 
 
 class _WordIndex(dict[str, int]):
@@ -44,7 +47,7 @@ class WordEncodingCache:
     """Encodes texts word by word, with a cache. Only for tokenizers with `encodes_words_independently`."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        self._backend, self._later = backend, make_backend_keeping_leading_space(backend)
+        self._backend, self._later = backend, LaterWords(backend)
         self._clear_cache()
 
     def _clear_cache(self) -> None:
@@ -77,7 +80,7 @@ class WordEncodingCache:
         """Remember the ids of the words that got their numbers last."""
         is_first = np.array([word.startswith("\n") for word in words])
         first = iter(encode_batch_ids(self._backend, [word[1:] for word in words if word.startswith("\n")]))
-        later_ids = iter(encode_batch_ids(self._later, [" " + word for word in words if not word.startswith("\n")]))
+        later_ids = iter(self._later.encode([word for word in words if not word.startswith("\n")]))
         ids, lengths = flatten([next(first) if each else next(later_ids) for each in is_first])
         self._ids = np.concatenate([self._ids, ids])
         self._lengths = np.concatenate([self._lengths, lengths])
@@ -89,6 +92,38 @@ class WordEncodingCache:
         starts = (np.cumsum(self._lengths) - self._lengths)[word_numbers]
         ids = self._ids[np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)]
         return ids, np.add.reduceat(lengths, np.flatnonzero(self._is_first[word_numbers]))
+
+
+class LaterWords:
+    """Encodes words that are not the first of their texts, many in one text.
+
+    A printable word is not empty once it is normalized, and begins with the space before it. So if a text has as many
+    spaces in its widest normal form as words, no word has a space within; and if as many pieces begin with a space,
+    each begins a word. Words of other texts are encoded one by one.
+    """
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._backend = make_backend_keeping_leading_space(backend)
+        space = "Ġ" if "ByteLevel" in json.dumps(json.loads(backend.to_str())["pre_tokenizer"]) else " "
+        pieces = backend.get_vocab(with_added_tokens=False)
+        self._starts = {number for piece, number in pieces.items() if piece.startswith(space)}
+        self._can_join = space in pieces
+
+    def encode(self, words: Sequence[str]) -> list[list[int]]:
+        """The ids of each word."""
+        segmentations: dict[str, list[int]] = {}
+        if self._can_join:
+            printable = [word for word in words if word and word.isprintable()]
+            groups = [printable[start : start + WORDS_PER_TEXT] for start in range(0, len(printable), WORDS_PER_TEXT)]
+            texts = [" " + " ".join(group) for group in groups]
+            for group, text, ids in zip(groups, texts, encode_batch_ids(self._backend, texts), strict=True):
+                starts = [place for place, number in enumerate(ids) if number in self._starts]
+                if unicodedata.normalize("NFKD", text).count(" ") == len(starts) == len(group):
+                    ends = pairwise([*starts, len(ids)])
+                    segmentations |= {word: ids[start:end] for word, (start, end) in zip(group, ends, strict=True)}
+        rest = [word for word in words if word not in segmentations]
+        segmentations |= zip(rest, encode_batch_ids(self._backend, [" " + word for word in rest]), strict=True)
+        return [segmentations[word] for word in words]
 
 
 def make_backend_keeping_leading_space(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

@@ -1,5 +1,7 @@
 """Word by word where that is exact, whole where it is not, and never more memory than a bound."""
 
+import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,16 @@ from tokenizers import AddedToken, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
 from tfm.tokenizer import words
-from tfm.tokenizer.config import Kind, TokenizerConfig
+from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
 from tfm.tokenizer.kinds import TOKENIZER_METHODS
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
-from tfm.tokenizer.words import WordEncodingCache, encodes_words_independently
+from tfm.tokenizer.words import (
+    LaterWords,
+    WordEncodingCache,
+    encodes_words_independently,
+    make_backend_keeping_leading_space,
+)
 
 TEXTS = ["a cat sat", "the cat  sat on a mat.", "", "mat"]
 
@@ -100,3 +107,74 @@ def test_what_is_remembered_is_bounded(limit: str, tmp_path: Path, monkeypatch: 
 def test_no_text_has_no_ids(tmp_path: Path) -> None:
     ids, lengths = WordEncodingCache(whole(tmp_path)).encode([])
     assert (len(ids), len(lengths)) == (0, 0)
+
+
+LEARNED_KINDS = [kind for kind, method in TOKENIZER_METHODS.items() if method.learn is not None]
+# A space by compatibility (¨, ﷺ, ͺ), marks alone, spaces that are not plain, a control character, a lone surrogate,
+# unknown letters, the characters that other programs write a space with.
+STRANGE_WORDS = [
+    "",
+    "¨",
+    "a¨b",
+    "\ufdfa",
+    "\u037a",
+    "\u0301",
+    "\u200b",
+    "a\tb",
+    "\u00a0",
+    "x\u3000y",
+    "\x00",
+    "\ud800",
+    "щ",
+]
+STRANGE_WORDS += [
+    "猫猫",
+    "▁",
+    "Ġ",
+    "Ġa",
+    "␣",
+    "<s>",
+    "</s>",
+    "<unk>",
+    "##a",
+    "İ",
+    "ΟΔΟΣ",
+    "🙂",
+    "\ufeff",
+    "\u1680",
+    "´",
+    "a\u0301",
+]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("normalization", ["none", "nfc", "nfkd"])
+@pytest.mark.parametrize("kind", LEARNED_KINDS)
+def test_words_in_one_text_have_the_ids_of_each_alone(
+    kind: Kind, normalization: Normalization, lowercase: bool, tmp_path: Path
+) -> None:
+    draw = random.Random(f"{kind} {normalization} {lowercase}")
+    backend = whole(tmp_path, kind, normalization=normalization, lowercase=lowercase)
+    alone = make_backend_keeping_leading_space(backend)
+    usual = ["cat", "sat", "mat", "the", "a.", "on", "tha-t", "cats!", "20mats"]
+    for strange in (0.0, 0.02, 0.3):
+        sampled = [draw.choice(STRANGE_WORDS if draw.random() < strange else usual) for _ in range(200)]
+        expected = words.encode_batch_ids(alone, [" " + word for word in sampled])
+        assert LaterWords(backend).encode(sampled) == expected
+    one_less_one_more = ["cat", "", "a\tsat", "mat"]
+    expected = words.encode_batch_ids(alone, [" " + word for word in one_less_one_more])
+    assert LaterWords(backend).encode(one_less_one_more) == expected
+
+
+def test_words_share_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    encode = words.encode_batch_ids
+
+    def keep(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+        encoded.extend(texts)
+        return encode(backend, texts)
+
+    monkeypatch.setattr(words, "encode_batch_ids", keep)
+    sampled = [left + right for left in "cthe" for right in ["at", "sat", "mat"]] * 8
+    LaterWords(whole(tmp_path)).encode(sampled)
+    assert len(encoded) == len(sampled) / words.WORDS_PER_TEXT
