@@ -21,8 +21,8 @@ from tfm.model.transformer.encoder_only import (
     EncoderOnly,
     SentenceHead,
     TokenHead,
-    drop_begin_states,
-    keep_all_rows,
+    find_after_begin,
+    find_in_text,
     keep_source,
     prepend_begin_token,
 )
@@ -169,17 +169,15 @@ def build_encoder_only(
     """
     parts, stack = make_factory(config, compute_dtype), config.encoder
     table = parts.source_embedding_table(source_vocab)
-    begin, select_states = (
-        (prepend_begin_token, drop_begin_states) if config.begin_token else (keep_source, keep_all_rows)
-    )
+    begin, find_rows = (prepend_begin_token, find_after_begin) if config.begin_token else (keep_source, find_in_text)
     head: TokenHead | SentenceHead
     if config.task == "masked_language_model":
-        head = TokenHead(parts.prediction_head(stack, table.embedding_dim), select_states)
+        head = TokenHead(parts.prediction_head(stack, table.embedding_dim), find_rows)
         output = parts.output(table, source_vocab)
     else:
         inner = Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)
         pooled = config.has_pooler
-        head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else TokenHead(nn.Identity(), select_states)
+        head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else TokenHead(nn.Identity(), find_rows)
         output = parts.output_linear(stack.dim, target_vocab)
     return EncoderOnly(
         begin=begin,

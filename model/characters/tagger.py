@@ -50,15 +50,24 @@ class CharacterTagger(nn.Module):
         """Return the layout of sources of these lengths (B,), one row a character."""
         return self.embedding.layout(source, lengths)
 
-    def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Source ids (N,) -> (N, D)."""
+    def encode(self, source: Tensor, layout: AnyLayout, prediction_rows: Tensor | None = None) -> Tensor:
+        """Source ids (N,) -> (N, D), or (n, D) of the characters that are asked for."""
         shorter = self.embedding.downsampled_layout(layout)
         characters = self.embedding.contextualize(source, shorter)
         rows, mask = self.embedding.downsampling(characters, shorter), padding_mask(shorter)
         for layer in self.encoder:
             rows = layer(rows, shorter, mask)
-        return self.head(characters, self.encoder_norm(rows), shorter)  # type: ignore[no-any-return]
+        return self.head(characters, self.encoder_norm(rows), shorter, prediction_rows)  # type: ignore[no-any-return]
 
-    def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Return the input of the output layer (N, E) for source ids (N,)."""
-        return self.encode(source, layout)
+    def forward(self, source: Tensor, layout: AnyLayout, prediction_rows: Tensor | None = None) -> Tensor:
+        """Return the input of the output layer for source ids (N,).
+
+        Args:
+            source: ids (N,).
+            layout: their layout.
+            prediction_rows: (n,) the characters that are predicted; None for all.
+
+        Returns:
+            Rows (N, E), or (n, E).
+        """
+        return self.encode(source, layout, prediction_rows)

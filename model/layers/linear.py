@@ -87,6 +87,23 @@ class _LowPrecisionLinear(torch.autograd.Function):
         return grad_x, grad_weight, grad.sum(0) if ctx.has_bias else None, None
 
 
+def linear_in_training(x: Tensor, weight: Tensor, bias: Tensor | None, compute_dtype: torch.dtype) -> Tensor:
+    """Return x W^T + b as `Linear` does in training.
+
+    Args:
+        x: (N, in).
+        weight: W (out, in).
+        bias: b (out,); None for none.
+        compute_dtype: precision of the operands, if lower.
+
+    Returns:
+        (N, out).
+    """
+    if compute_dtype in LOW_PRECISION_DTYPES:
+        return _LowPrecisionLinear.apply(x, weight, bias, compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
+    return F.linear(x, weight, bias)
+
+
 @cache
 def can_pack(dtype: torch.dtype = torch.float32) -> bool:
     """Return whether this build of torch, on this CPU, lays out weights of a type for its kernels and multiplies with
@@ -150,9 +167,9 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, in) -> (N, out)."""
-        if self.training and self.compute_dtype in LOW_PRECISION_DTYPES:
-            return _LowPrecisionLinear.apply(x, self.weight, self.bias, self.compute_dtype)  # type: ignore[no-untyped-call,no-any-return]
-        if self.training or torch.is_grad_enabled():
+        if self.training:
+            return linear_in_training(x, self.weight, self.bias, self.compute_dtype)
+        if torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
         if self._is_multiplied_in_int8:
             weight = self.weight

@@ -85,6 +85,13 @@ def no_norm(dim: int, *, eps: float) -> nn.Module:
 
 
 NORM_EPS = 1e-5
+
+
+def has_batch_norm(module: nn.Module) -> bool:
+    """Whether a part of a module is batch norm, for which every row counts, also one without a prediction."""
+    return any(isinstance(each, BatchNorm) for each in module.modules())
+
+
 NORMALIZATIONS: dict[str, Callable[..., nn.Module]] = {
     "layer": partial(LayerNorm, eps=NORM_EPS),
     "layer_gain": partial(nn.LayerNorm, eps=NORM_EPS, bias=False),  # (x - mean) / sqrt(var + eps) * g

@@ -13,6 +13,7 @@ from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import SourceEmbedding
 from tfm.model.layers.linear import Linear
+from tfm.model.layers.normalization import has_batch_norm
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.layers import EncoderLayer
@@ -26,7 +27,7 @@ class EncoderOnly(nn.Module):
         embedding: source to rows.
         encoder: the layers.
         encoder_norm: norm after the last layer.
-        head: (rows (M, D), their layout) -> the input of the output layer (N or B, E).
+        head: (rows (M, D) or those asked for, layout of all) -> the input of the output layer (N, n or B, E).
         output: the output layer.
         dropout_rng: fixes every dropout draw.
         max_length: most tokens of a sentence.
@@ -49,6 +50,7 @@ class EncoderOnly(nn.Module):
         self.embedding, self.encoder, self.encoder_norm = embedding, nn.ModuleList(encoder), encoder_norm
         self.head, self.output = head, output
         self.dropout_rng, self.max_length = dropout_rng, max_length
+        self._normalizes_all_rows = has_batch_norm(self)
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of sources. lengths (B,): of texts; images (B, ...) have their own."""
@@ -56,31 +58,46 @@ class EncoderOnly(nn.Module):
 
     def encode(self, source: Tensor, layout: AnyLayout) -> Tensor:
         """Source ids (N,) or images (B, C, height, width) -> (M, D)."""
-        return self._encode_rows(source, layout)[0]
+        return self._encode_rows(*self.embedding.embed(*self.begin(source, layout)), None)
 
-    def _encode_rows(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        """Return the same rows and their layout: a row a piece, one more, or fewer."""
+    def forward(self, source: Tensor, layout: AnyLayout, prediction_rows: Tensor | None = None) -> Tensor:
+        """Return the input of the output layer for source ids (N,) or images.
+
+        Args:
+            source: ids (N,), or images (B, C, height, width).
+            layout: their layout.
+            prediction_rows: (n,) the places of the source's pieces that are predicted; None for all.
+
+        Returns:
+            Rows (N, E) or (n, E), or (B, E) of sentences.
+        """
         rows, layout = self.embedding.embed(*self.begin(source, layout))
-        mask = padding_mask(layout)
-        for layer in self.encoder:
-            rows = layer(rows, layout, mask)
-        return self.encoder_norm(rows), layout
+        rows = self._encode_rows(rows, layout, self.head.find_rows(layout, prediction_rows))
+        return self.head(rows, layout)  # type: ignore[no-any-return]
 
-    def forward(self, source: Tensor, layout: AnyLayout) -> Tensor:
-        """Return the input of the output layer (N or B, E) for source ids (N,) or images."""
-        return self.head(*self._encode_rows(source, layout))  # type: ignore[no-any-return]
+    def _encode_rows(self, rows: Tensor, layout: AnyLayout, selection: Tensor | None) -> Tensor:
+        """Return the encoder's rows (M, D), or of these a selection (n, D), from those of the embedding (M, D)."""
+        mask, last = padding_mask(layout), len(self.encoder) - 1
+        selects_within = bool(self.encoder) and not self._normalizes_all_rows
+        for number, layer in enumerate(self.encoder):
+            rows = layer(rows, layout, mask, selection if number == last and selects_within else None)
+        rows = self.encoder_norm(rows)
+        return rows if selection is None or selects_within else rows.index_select(0, selection)
 
 
 class TokenHead(nn.Module):
-    """Head of each row of the text by itself: of masked tokens, or of tags. select_rows: all rows -> these."""
+    """Head of each row of the text by itself: of masked tokens, or of tags.
 
-    def __init__(self, narrow: nn.Module, select_rows: Callable[[Tensor, AnyLayout], Tensor]) -> None:
+    find_rows: (layout of all rows, places of pieces (n,) or None for all) -> their rows; None for all rows.
+    """
+
+    def __init__(self, narrow: nn.Module, find_rows: "RowSearch") -> None:
         super().__init__()
-        self.narrow, self.select_rows = narrow, select_rows
+        self.narrow, self.find_rows = narrow, find_rows
 
     def forward(self, rows: Tensor, layout: AnyLayout) -> Tensor:
-        """(M, D) -> (N, E)."""
-        return self.narrow(self.select_rows(rows, layout))  # type: ignore[no-any-return]
+        """(n, D) -> (n, E)."""
+        return self.narrow(rows)  # type: ignore[no-any-return]
 
 
 class PredictionHeadTransform(nn.Module):
@@ -108,6 +125,9 @@ class SentenceHead(nn.Module):
         super().__init__()
         self.pool, self.inner = pool, inner
 
+    def find_rows(self, layout: AnyLayout, places: Tensor | None) -> None:
+        """Ask for all rows."""
+
     def forward(self, rows: Tensor, layout: AnyLayout) -> Tensor:
         """(N, D) -> (B, D)."""
         return torch.tanh(self.inner(self.pool(rows, layout)))
@@ -115,6 +135,7 @@ class SentenceHead(nn.Module):
 
 PredictionHead = TokenHead | SentenceHead
 SourcePreparation = Callable[[Tensor, AnyLayout], tuple[Tensor, AnyLayout]]
+RowSearch = Callable[[AnyLayout, Tensor | None], Tensor | None]
 
 
 def keep_source(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
@@ -128,14 +149,15 @@ def prepend_begin_token(source: Tensor, layout: AnyLayout) -> tuple[Tensor, Layo
     return source.new_full((longer.num_rows,), BOS_ID).index_copy(0, _indices_after_begin(longer), source), longer
 
 
-def keep_all_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
-    """The rows of texts that were read as they are."""
-    return rows
+def find_in_text(layout: AnyLayout, places: Tensor | None) -> Tensor | None:
+    """The rows of pieces of texts that were read as they are."""
+    return places
 
 
-def drop_begin_states(rows: Tensor, layout: AnyLayout) -> Tensor:
-    """The rows of texts (N, D) among those that begin with a begin token (N + B, D)."""
-    return rows.index_select(0, _indices_after_begin(layout))
+def find_after_begin(layout: AnyLayout, places: Tensor | None) -> Tensor:
+    """The rows of pieces of texts that were read with a begin token before each."""
+    rows = _indices_after_begin(layout)
+    return rows if places is None else rows.index_select(0, places)
 
 
 def _indices_after_begin(layout: AnyLayout) -> Tensor:

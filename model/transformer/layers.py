@@ -31,18 +31,19 @@ class EncoderLayer(nn.Module):
         self.around_attention = residual()
         self.around_feed_forward = None if feed_forward is None else residual()
 
-    def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> Tensor:
+    def forward(self, rows: Tensor, layout: AnyLayout, mask: Mask, prediction_rows: Tensor | None = None) -> Tensor:
         """Compute the layer.
 
         Args:
             rows: (N, D).
             layout: the sentences of these rows.
             mask: the rows that each row may see.
+            prediction_rows: (n,) the rows that are asked for, of the last layer those of predictions; None for all.
 
         Returns:
-            Rows (N, D).
+            Rows (N, D), or (n, D).
         """
-        return self._apply_sublayers(rows, lambda x: self.attention(x, layout, mask))
+        return self._apply_sublayers(rows, lambda x: self.attention(x, layout, mask), prediction_rows)
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, LayerKVCache]:
         """Return the output of `forward`, and the cache with which `step` goes on after these rows.
@@ -77,8 +78,10 @@ class EncoderLayer(nn.Module):
         """
         return self._apply_sublayers(rows, lambda x: self.attention.step(x, cache, slots))
 
-    def _apply_sublayers(self, rows: Tensor, attend: Sublayer) -> Tensor:
+    def _apply_sublayers(self, rows: Tensor, attend: Sublayer, prediction_rows: Tensor | None = None) -> Tensor:
         rows = self.around_attention(rows, attend)
+        if prediction_rows is not None:  # no row sees another from here on
+            rows = rows.index_select(0, prediction_rows)
         return rows if self.around_feed_forward is None else self.around_feed_forward(rows, self.feed_forward)
 
 

@@ -61,7 +61,7 @@ def _masked_log_probs(
     ids = torch.tensor([piece for reading in readings for piece in reading], device=device)
     rows = (lengths.cumsum(0) - lengths + torch.tensor([position for _, position in masked_positions])).to(device)
     targets = torch.tensor([texts[number][position] for number, position in masked_positions], device=device)
-    states = model(ids, Layout.from_lengths(lengths, device)).index_select(0, rows)
+    states = model(ids, Layout.from_lengths(lengths, device), rows)
     log_probs = log_softmax(model.output(states).double())
     predicted: NDArray[np.float64] = log_probs.gather(1, targets.unsqueeze(1)).squeeze(1).cpu().numpy()
     return predicted

@@ -123,11 +123,11 @@ def _log_probs_at_positions(
     model: Any = loaded.model
     device, length = next(model.parameters()).device, len(filled_texts[0]) + 1
     ids = torch.tensor([[*each, EOS_ID] for each in filled_texts], device=device).flatten()
-    hidden = model(ids, Layout.from_lengths(torch.full((len(filled_texts),), length), device))
     rows = torch.tensor(
         [row * length + position for row in range(len(filled_texts)) for position in positions], device=device
     )
-    log_probs = log_softmax(model.output(hidden.index_select(0, rows)).double())
+    hidden = model(ids, Layout.from_lengths(torch.full((len(filled_texts),), length), device), rows)
+    log_probs = log_softmax(model.output(hidden).double())
     check_not_nan(log_probs.cpu().numpy())
     return log_probs
 

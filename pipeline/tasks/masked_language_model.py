@@ -110,7 +110,7 @@ def _masked_predictions(
         for each in (masked_positions, changed_positions, replacements)
     )
     inputs = source.index_copy(0, changed_rows, pieces)
-    return model(inputs, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
+    return model(inputs, Layout.from_lengths(batch.source_lengths, device), rows), source[rows]
 
 
 def expected_masked_tokens(length: Any) -> Any:

@@ -122,8 +122,8 @@ class Tagging(PairTask):
         return (is_start & (source != EOS_ID)).nonzero().squeeze(1)
 
     def _hidden_states(self, model: Any, batch: PairBatch) -> Tensor:
-        rows = model(batch.source, Layout.from_lengths(batch.source_lengths, batch.source.device))
-        hidden: Tensor = rows.index_select(0, self._first_pieces(batch))
+        layout = Layout.from_lengths(batch.source_lengths, batch.source.device)
+        hidden: Tensor = model(batch.source, layout, self._first_pieces(batch))
         return hidden
 
 

@@ -100,6 +100,27 @@ def test_every_part_learns_and_gradients_are_those_of_each_sentence(task: str) -
             assert found.abs().sum() > 0, name
 
 
+@pytest.mark.parametrize("canine", [{}, {"rate": 1}, {"rate": 3, "upsampling": 5}, {"upsampling": 1}], ids=str)
+@pytest.mark.parametrize("normalization", ["layer", "batch"])
+def test_a_tagger_in_training_computes_what_it_computes_later(normalization: str, canine: dict[str, int]) -> None:
+    changes = {"canine": canine, "normalization": normalization, "dropout": {"residual": 0.0, "embedding": 0.0}}
+    model = network(ALL["tagging"], **changes)
+    (source, layout), places = batch(SOURCES), torch.tensor([9, 0, 4, 20])
+    weights = [each for name, each in model.named_parameters() if not name.startswith("output.")]
+
+    def rows_and_gradients(asked: bool) -> tuple[Tensor, ...]:
+        rows = model(source, layout, places) if asked else model(source, layout)[places]
+        return rows, *torch.autograd.grad(rows.sin().sum(), weights)
+
+    model.train()
+    passes = [rows_and_gradients(True), rows_and_gradients(False)]
+    if normalization == "layer":  # batch norm has other statistics later
+        model.eval()
+        passes += [rows_and_gradients(True), rows_and_gradients(False)]
+    for each in passes[1:]:
+        torch.testing.assert_close(each, passes[0], rtol=0, atol=1e-11)
+
+
 def test_every_row_of_the_shorter_sequence_has_its_characters() -> None:
     lengths = torch.tensor([1, 7, 3, 6])
     shorter = DownsampledLayout(Layout.from_lengths(lengths), 3)

@@ -54,6 +54,42 @@ def test_a_sentence_does_not_see_another(task: Task) -> None:
     assert not torch.allclose(one[changed], other[changed])
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"norm": "post"},
+        {"normalization": "batch"},
+        {"normalization": "batch", "norm": "post"},
+        {"task": "masked_language_model"},
+        {"task": "masked_language_model", "begin_token": True},
+        {"begin_token": True, "positions": "rotary", "window": 1},
+        {"begin_token": True, "normalization": "batch"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("training", [False, True])
+def test_rows_that_are_asked_for_are_those_of_all(training: bool, changes: dict[str, Any]) -> None:
+    model = network(**({"task": "tagging", "dropout": {"residual": 0.0, "embedding": 0.0}} | changes)).train(training)
+    source, places = torch.tensor([4, 5, 6, 7, 8, 9]), torch.tensor([5, 0, 3])
+    weights = list(model.parameters())
+    rows, asked = model(source, LAYOUT)[places], model(source, LAYOUT, places)
+    torch.testing.assert_close(asked, rows, rtol=0, atol=1e-12)
+    gradients = (torch.autograd.grad(each.sin().sum(), weights, allow_unused=True) for each in (asked, rows))
+    for of_asked, of_rows in zip(*gradients, strict=True):
+        assert (of_asked is None) == (of_rows is None)
+        if of_rows is not None:
+            torch.testing.assert_close(of_asked, of_rows, rtol=0, atol=1e-12)
+
+
+def test_the_last_layer_feeds_the_rows_that_are_asked_for_alone() -> None:
+    model, fed = network("tagging"), []
+    model.encoder[-1].feed_forward.register_forward_hook(lambda module, inputs, output: fed.append(len(output)))
+    for places in ([5, 0, 3], [], [2]):
+        model(torch.tensor([4, 5, 6, 7, 8, 9]), LAYOUT, torch.tensor(places, dtype=torch.long))
+    assert fed == [3, 0, 1]
+
+
 def test_the_masked_model_may_tie_its_output_to_its_embeddings() -> None:
     tied, apart = network("masked_language_model"), network("masked_language_model", tie="none")
     assert tied.output.weight is tied.embedding.table.weight
