@@ -12,10 +12,11 @@ from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
+from tfm.model.layers.normalization import has_batch_norm
 from tfm.model.layout import AnyLayout, Layout, concat_layouts_with_row_order
 from tfm.model.transformer.decoder_masks import DecoderMask
 from tfm.model.transformer.decoder_state import TransformerState
-from tfm.model.transformer.layers import EncoderLayer
+from tfm.model.transformer.layers import EncoderLayer, apply_layers
 
 
 class DecoderOnly(nn.Module):
@@ -51,6 +52,7 @@ class DecoderOnly(nn.Module):
         self.embedding, self.layers, self.norm = embedding, nn.ModuleList(layers), norm
         self.narrow, self.output = narrow, output
         self.mask, self.dropout_rng, self.max_length = mask, dropout_rng, max_length
+        self._normalizes_all_rows = has_batch_norm(self.layers)
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of sources of these lengths (B,)."""
@@ -73,10 +75,10 @@ class DecoderOnly(nn.Module):
             (N, E).
         """
         layout, order = concat_layouts_with_row_order(source_layout, target_layout)
-        rows = self._run_layers(torch.cat([source, target])[order], layout)
         inverse_order = torch.empty_like(order)
         inverse_order[order] = torch.arange(len(order), device=order.device)
-        return self._apply_final_norm(rows.index_select(0, inverse_order[len(source) :]))
+        rows = self._run_layers(torch.cat([source, target])[order], layout, inverse_order[len(source) :])
+        return self._apply_final_norm(rows)
 
     def empty_state(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
         """Return the state of this many texts before any token is read, one row each."""
@@ -114,12 +116,11 @@ class DecoderOnly(nn.Module):
         """Return log-probabilities (N, V) of the output layer's input (N, E)."""
         return log_softmax(self.output(hidden))
 
-    def _run_layers(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
-        rows: Tensor = self.embedding(tokens, layout.positions)
-        mask = self.mask.make_text_mask(layout)
-        for layer in self.layers:
-            rows = layer(rows, layout, mask)
-        return rows
+    def _run_layers(self, tokens: Tensor, layout: AnyLayout, prediction_rows: Tensor | None = None) -> Tensor:
+        rows, mask = self.embedding(tokens, layout.positions), self.mask.make_text_mask(layout)
+        early, late = (None, prediction_rows) if self._normalizes_all_rows else (prediction_rows, None)
+        rows = apply_layers(self.layers, rows, layout, mask, early)
+        return rows if late is None else rows.index_select(0, late)
 
     def _apply_final_norm(self, rows: Tensor) -> Tensor:
         hidden: Tensor = self.narrow(self.norm(rows))

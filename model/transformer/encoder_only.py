@@ -16,7 +16,7 @@ from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import has_batch_norm
 from tfm.model.layout import AnyLayout, Layout
 from tfm.model.masks import padding_mask
-from tfm.model.transformer.layers import EncoderLayer
+from tfm.model.transformer.layers import EncoderLayer, apply_layers
 
 
 class EncoderOnly(nn.Module):
@@ -77,12 +77,9 @@ class EncoderOnly(nn.Module):
 
     def _encode_rows(self, rows: Tensor, layout: AnyLayout, selection: Tensor | None) -> Tensor:
         """Return the encoder's rows (M, D), or of these a selection (n, D), from those of the embedding (M, D)."""
-        mask, last = padding_mask(layout), len(self.encoder) - 1
-        selects_within = bool(self.encoder) and not self._normalizes_all_rows
-        for number, layer in enumerate(self.encoder):
-            rows = layer(rows, layout, mask, selection if number == last and selects_within else None)
-        rows = self.encoder_norm(rows)
-        return rows if selection is None or selects_within else rows.index_select(0, selection)
+        early, late = (None, selection) if self._normalizes_all_rows else (selection, None)
+        rows = self.encoder_norm(apply_layers(self.encoder, rows, layout, padding_mask(layout), early))
+        return rows if late is None else rows.index_select(0, late)
 
 
 class TokenHead(nn.Module):

@@ -85,6 +85,26 @@ class EncoderLayer(nn.Module):
         return rows if self.around_feed_forward is None else self.around_feed_forward(rows, self.feed_forward)
 
 
+def apply_layers(
+    layers: nn.ModuleList, rows: Tensor, layout: AnyLayout, mask: Mask, prediction_rows: Tensor | None
+) -> Tensor:
+    """Compute one layer after the other.
+
+    Args:
+        layers: encoder layers.
+        rows: (N, D).
+        layout: the sentences of these rows.
+        mask: the rows that each row may see.
+        prediction_rows: (n,) the rows that are asked for; None for all.
+
+    Returns:
+        Rows (N, D), or (n, D).
+    """
+    for number, layer in enumerate(layers, 1):
+        rows = layer(rows, layout, mask, prediction_rows if number == len(layers) else None)
+    return rows if layers or prediction_rows is None else rows.index_select(0, prediction_rows)
+
+
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, feed-forward, each in its residual.
 

@@ -63,6 +63,19 @@ def test_step_by_step_is_as_at_once(positions: str) -> None:
             torch.testing.assert_close(predict(slice(None)), at_once[:, step], rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("changes", [{}, {"norm": "post"}, {"normalization": "batch"}], ids=str)
+def test_the_last_layer_feeds_the_rows_of_targets_alone(changes: dict[str, Any]) -> None:
+    model = network(**changes)
+    (source, source_layout), (target, target_layout) = rows([[7, 8, 3], [9, 3]]), rows([[2, 5], [2, 6, 4]])
+    fed: list[int] = []
+    model.layers[-1].feed_forward.register_forward_hook(lambda module, inputs, output: fed.append(len(output)))
+    found = model(source, source_layout, target, target_layout)
+    joined, joined_layout = rows([[7, 8, 3, 2, 5], [9, 3, 2, 6, 4]])
+    everything = model.hidden_states(joined, joined_layout)
+    torch.testing.assert_close(found, everything[[3, 4, 7, 8, 9]], rtol=0, atol=1e-12)
+    assert fed == [10 if "normalization" in changes else 5, 10]
+
+
 def test_a_text_without_a_source_is_read_from_nothing() -> None:
     model = network(task="language_model")
     tokens, layout = rows(TARGETS)
