@@ -105,7 +105,8 @@ class Faults:
         ) -> Any:
             if not set(mode) & set("wxa+") or file == os.devnull:
                 return call(file, mode, buffering, encoding, errors, newline, closefd, opener)
-            self.count("open", file)
+            if not isinstance(file, int):  # a descriptor was counted as it was opened
+                self.count("open", file)
             raw = _File(self, file, mode.replace("b", "").replace("t", ""), closefd, opener)
             if buffering == 0 or stat.S_ISFIFO(os.fstat(raw.fileno()).st_mode):
                 return raw
