@@ -104,7 +104,8 @@ class LaterWords:
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self._backend = make_backend_keeping_leading_space(backend)
-        space = "Ġ" if "ByteLevel" in json.dumps(json.loads(backend.to_str())["pre_tokenizer"]) else " "
+        steps = backend.pre_tokenizer
+        space = " " if steps is None or "ByteLevel" not in json.dumps(_component_json(steps)) else "Ġ"
         pieces = backend.get_vocab(with_added_tokens=False)
         self._starts = {number for piece, number in pieces.items() if piece.startswith(space)}
         self._can_join = space in pieces
