@@ -95,36 +95,33 @@ class WordEncodingCache:
 
 
 class LaterWords:
-    """Encodes words that are not the first of their texts, many in one text.
+    """Encodes words that are not the first of their texts, many in one text where its ids can be told apart again.
 
-    A printable word is not empty once it is normalized, and begins with the space before it. So if a text has as many
-    spaces in its widest normal form as words, no word has a space within; and if as many pieces begin with a space,
-    each begins a word. Words of other texts are encoded one by one.
+    A word begins with the space before it. If a text is printable, no kind of tokenizer finds other spaces in it than
+    those of its widest normal form; if these are as many as words, no word has a space within; and if as many pieces
+    begin with a space, no word is empty or unknown from its beginning, so that each of these pieces begins a word.
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        self._backend = make_backend_keeping_leading_space(backend)
-        steps = backend.pre_tokenizer
+        self._backend, steps = make_backend_keeping_leading_space(backend), backend.pre_tokenizer
         space = " " if steps is None or "ByteLevel" not in json.dumps(_component_json(steps)) else "Ġ"
         pieces = backend.get_vocab(with_added_tokens=False)
         self._starts = {number for piece, number in pieces.items() if piece.startswith(space)}
-        self._can_join = space in pieces
+        self._words_per_text = WORDS_PER_TEXT if space in pieces else 1
 
     def encode(self, words: Sequence[str]) -> list[list[int]]:
         """The ids of each word."""
-        segmentations: dict[str, list[int]] = {}
-        if self._can_join:
-            printable = [word for word in words if word and word.isprintable()]
-            groups = [printable[start : start + WORDS_PER_TEXT] for start in range(0, len(printable), WORDS_PER_TEXT)]
-            texts = [" " + " ".join(group) for group in groups]
-            for group, text, ids in zip(groups, texts, encode_batch_ids(self._backend, texts), strict=True):
-                starts = [place for place, number in enumerate(ids) if number in self._starts]
-                if unicodedata.normalize("NFKD", text).count(" ") == len(starts) == len(group):
-                    ends = pairwise([*starts, len(ids)])
-                    segmentations |= {word: ids[start:end] for word, (start, end) in zip(group, ends, strict=True)}
-        rest = [word for word in words if word not in segmentations]
-        segmentations |= zip(rest, encode_batch_ids(self._backend, [" " + word for word in rest]), strict=True)
-        return [segmentations[word] for word in words]
+        groups = [words[first : first + self._words_per_text] for first in range(0, len(words), self._words_per_text)]
+        texts, segmentations = [" " + " ".join(group) for group in groups], []
+        for group, text, ids in zip(groups, texts, encode_batch_ids(self._backend, texts), strict=True):
+            starts = [place for place, number in enumerate(ids) if number in self._starts]
+            if len(group) == 1:
+                segmentations.append(ids)
+            elif text.isprintable() and unicodedata.normalize("NFKD", text).count(" ") == len(starts) == len(group):
+                segmentations += [ids[start:end] for start, end in pairwise([*starts, len(ids)])]
+            else:
+                segmentations += encode_batch_ids(self._backend, [" " + word for word in group])
+        return segmentations
 
 
 def make_backend_keeping_leading_space(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
