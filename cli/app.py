@@ -44,6 +44,7 @@ class ErrorHandler:
         @functools.wraps(command)
         def run_handled(*args: object, **kwargs: object) -> None:
             try:
+                _enable_garbage_collection()
                 if not is_idle_rank(command.__name__):
                     command(*args, **kwargs)
                 sys.stdout.flush()
@@ -86,6 +87,13 @@ class ErrorHandler:
         _flush_stream(sys.stdout)
         _flush_stream(sys.stderr)
         raise typer.Exit(exit_code)
+
+
+def _enable_garbage_collection() -> None:
+    """End what `main` began: no collection looks at the objects of the start again."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _resume_hint() -> str:
@@ -249,6 +257,7 @@ def main() -> None:
         signal.signal(number, signal.default_int_handler)
     # Python looks through all objects at its end, a third of a second after torch was loaded; these it leaves out.
     atexit.register(gc.freeze)
+    gc.disable()  # until a command begins: what is loaded up to there stays
     sys.stderr = cast("TextIO", TerminalStream(sys.stderr))
     with rank_zero_stderr():
         app(prog_name="tfm")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfm.data.typing_errors import add_typos_to_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import trained_task
 from tfm.pipeline.artifacts.manifest import Manifest
@@ -96,6 +95,8 @@ def evaluate_files(
     if noise is not None:
         if not 0 <= noise <= 1:
             raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")
+        from tfm.data.typing_errors import add_typos_to_lines  # loads regex, which most texts do without
+
         lines["source"] = add_typos_to_lines(lines["source"], noise, seed)
     shortlist: dict[str, Input] = {}
     if hypotheses is None and decoding.shortlist is not None:

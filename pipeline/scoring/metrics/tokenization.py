@@ -8,13 +8,12 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-import regex
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.ter import TER
 from sacrebleu.utils import SACREBLEU_DIR
 
 from tfm.data.lines import normalize
-from tfm.data.scripts import SPACELESS_LETTERS, is_chinese_or_japanese
+from tfm.data.scripts import SPACELESS_LETTERS, compile_pattern, is_chinese_or_japanese
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB_PACKAGES, is_installed
@@ -32,9 +31,9 @@ _FIRST_PRIVATE_CHARACTER = 0xF0000
 _LETTERS_FOR_SPACES = {ord(space): _FIRST_PRIVATE_CHARACTER + n for n, space in enumerate(_SPACES_OF_PYTHON_ALONE)}
 # Joiners occur inside words of Persian and Indic scripts.
 _JOINER_CHARACTERS = r"\u200C\u200D"
-_WORD_PATTERN = regex.compile(
-    rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*",
-    flags=regex.V1,
+_WORD_PATTERN = (
+    rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])"
+    rf"(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*"
 )
 
 
@@ -58,7 +57,7 @@ class RougeScoreTokenizer:
 
 @lru_cache(maxsize=2**14)
 def _unicode_words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD_PATTERN.findall(normalize("NFC", text.lower())))
+    return tuple(compile_pattern(_WORD_PATTERN).findall(normalize("NFC", text.lower())))
 
 
 @lru_cache(maxsize=2**14)
