@@ -1,5 +1,6 @@
 """The scripts of texts, and which of them put no spaces between words."""
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,11 +26,11 @@ SPACELESS_SCRIPTS = {
 """Scripts that put no spaces between words: name -> set of their characters for a regular expression."""
 SPACELESS_LETTERS = f"[[{''.join(SPACELESS_SCRIPTS.values())}]&&\\p{{L}}]"
 """A letter of these scripts, as a regular expression (V1)."""
-FIRST_SPACELESS_LETTER = "\u0e01"
-"""Below it (Thai) are the letters of other scripts alone."""
 MIN_SCRIPT_SHARE = 0.25
 """The share of letters from which a script that 13a cannot read decides the tokenizer."""
 
+_CANDIDATES_PATTERN = re.compile("[\u0e01-\u1bff\u2e80-\U0010ffff]")
+"""Characters among which all letters of SPACELESS_SCRIPTS and Hangul are, and none of Europe, nor quotation marks."""
 _SCRIPT_CHARACTERS = {**SPACELESS_SCRIPTS, "Hangul": r"\p{sc=Hangul}"}
 _SCRIPT_PATTERN = "|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPT_CHARACTERS.items())
 _WORD_PATTERN = rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})\S)+"
@@ -49,7 +50,7 @@ def compile_pattern(pattern: str) -> "regex.Pattern[str]":
 
 def may_have_spaceless_letters(text: str) -> bool:
     """Whether a text has characters among which the letters of SPACELESS_SCRIPTS are: a test without the patterns."""
-    return not text.isascii() and max(text) >= FIRST_SPACELESS_LETTER
+    return not text.isascii() and _CANDIDATES_PATTERN.search(text) is not None
 
 
 def letters_by_script(texts: Iterable[str]) -> Counter[str]:
@@ -63,7 +64,8 @@ def letters_by_script(texts: Iterable[str]) -> Counter[str]:
         # the package regex knows letters of newer versions of Unicode, which have no category here
         if category[0] != "L" and not (category == "Cn" and compile_pattern(r"\p{L}").match(character)):
             continue
-        match = None if character < FIRST_SPACELESS_LETTER else compile_pattern(_SCRIPT_PATTERN).match(character)
+        is_candidate = may_have_spaceless_letters(character)
+        match = compile_pattern(_SCRIPT_PATTERN).match(character) if is_candidate else None
         letters[(match and match.lastgroup) or "others"] += count
     return letters
 

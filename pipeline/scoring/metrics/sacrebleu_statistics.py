@@ -1,8 +1,8 @@
 """Statistics of segments by sacrebleu's metrics, counted once a text: scores of parts of a corpus add up the same ones.
 
 An evaluation scores a corpus, its sentences by length, and single ones; a comparison draws from them. sacrebleu counts
-again each time. Of BLEU and chrF with one reference the same numbers are counted here, in sets where no n-gram comes
-twice: in a third of the time for words, and three quarters for characters.
+again each time. Counts of BLEU and chrF with one reference are the same numbers, found in sets where no n-gram comes
+twice, in two thirds of sacrebleu's time.
 """
 
 from collections import Counter
@@ -108,7 +108,7 @@ def _count_words(metric: BLEU, reference: str, hypotheses: Sequence[str]) -> lis
         orders = range(2, metric.max_ngram_order + 1)
         return [words, *(list(zip(*(words[first:] for first in range(order)), strict=False)) for order in orders)]
 
-    wanted, statistics = find_ngrams(reference), []
+    wanted, statistics = find_ngrams(reference), list[Statistics]()
     for text in hypotheses:
         given = find_ngrams(text)
         matches = map(_num_matches, given, wanted)
@@ -127,7 +127,7 @@ def _count_characters(metric: CHRF, reference: str, hypotheses: Sequence[str]) -
             ngrams.append([start + end for start, end in zip(ngrams[-1], characters[order - 1 :], strict=False)])
         return [*ngrams]
 
-    wanted, statistics = find_ngrams(reference), []
+    wanted, statistics = find_ngrams(reference), list[Statistics]()
     for text in hypotheses:
         row: list[int] = []
         for ours, theirs in zip(find_ngrams(text), wanted, strict=True):

@@ -54,7 +54,7 @@ def test_ngrams_of_characters_are_counted_once_for_both(monkeypatch: pytest.Monk
     [
         *(CHRF, partial(CHRF, lowercase=True), partial(CHRF, whitespace=True), partial(CHRF, char_order=2)),
         *(partial(BLEU, force=True, tokenize=name) for name in ("13a", "intl", "char", "zh", "none")),
-        *(partial(BLEU, force=True, lowercase=True)),
+        partial(BLEU, force=True, lowercase=True),
     ],
 )
 def test_ngrams_are_counted_as_sacrebleu_does(make_metric: Callable[[], BLEU | CHRF], num_references: int) -> None:
