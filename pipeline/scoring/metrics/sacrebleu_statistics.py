@@ -105,8 +105,9 @@ def _count_words(metric: BLEU, reference: str, hypotheses: Sequence[str]) -> lis
 
     def find_ngrams(text: str) -> list[Sequence[object]]:
         words = metric._preprocess_segment(text).split()
-        orders = range(2, metric.max_ngram_order + 1)
-        return [words, *(list(zip(*(words[first:] for first in range(order)), strict=False)) for order in orders)]
+        shifted = [words[first:] for first in range(metric.max_ngram_order)]
+        # zip ends with the last word
+        return [words, *(list(zip(*shifted[:order], strict=False)) for order in range(2, len(shifted) + 1))]
 
     wanted, statistics = find_ngrams(reference), list[Statistics]()
     for text in hypotheses:
