@@ -29,8 +29,10 @@ SPACELESS_LETTERS = f"[[{''.join(SPACELESS_SCRIPTS.values())}]&&\\p{{L}}]"
 MIN_SCRIPT_SHARE = 0.25
 """The share of letters from which a script that 13a cannot read decides the tokenizer."""
 
-_CANDIDATES_PATTERN = re.compile("[\u0e01-\u1bff\u2e80-\U0010ffff]")
-"""Characters among which all letters of SPACELESS_SCRIPTS and Hangul are, and none of Europe, nor quotation marks."""
+_CANDIDATES_PATTERN = re.compile("[^\0-\u0e00\u1c00-\u2e7f]")
+"""Characters among which all letters of SPACELESS_SCRIPTS and Hangul are, and no Latin, Greek, Cyrillic or Arabic ones,
+nor dashes and quotation marks.
+"""
 _SCRIPT_CHARACTERS = {**SPACELESS_SCRIPTS, "Hangul": r"\p{sc=Hangul}"}
 _SCRIPT_PATTERN = "|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPT_CHARACTERS.items())
 _WORD_PATTERN = rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})\S)+"
