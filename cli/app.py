@@ -3,48 +3,23 @@
 import atexit
 import functools
 import gc
+import importlib
 import os
 import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, NoReturn, TextIO, cast
+from typing import Annotated, Any, ClassVar, NoReturn, TextIO, cast
 
 import typer
 from typer.core import TyperGroup
 
-from tfm.cli.commands.align import align
-from tfm.cli.commands.attend import attend
-from tfm.cli.commands.clean import clean
-from tfm.cli.commands.compare import compare
-from tfm.cli.commands.embed import embed
-from tfm.cli.commands.evaluate import evaluate
-from tfm.cli.commands.exchange.export import export
-from tfm.cli.commands.exchange.hub import pull, push
-from tfm.cli.commands.exchange.import_model import import_model
-from tfm.cli.commands.generate import generate
-from tfm.cli.commands.inspect import inspect
-from tfm.cli.commands.judge.make import make
-from tfm.cli.commands.judge.score import score
-from tfm.cli.commands.preprocess import preprocess
-from tfm.cli.commands.recipes.plan import plan
-from tfm.cli.commands.recipes.recipe import recipe
-from tfm.cli.commands.recipes.run import run
-from tfm.cli.commands.recipes.search import search
-from tfm.cli.commands.serve import serve
-from tfm.cli.commands.shortlist import shortlist
-from tfm.cli.commands.synthesis.rerank import rerank
-from tfm.cli.commands.synthesis.synthesize import synthesize
-from tfm.cli.commands.tokenize import tokenize
-from tfm.cli.commands.train import train
-from tfm.cli.commands.translate import translate
 from tfm.cli.options import IO_ERROR_EXIT_CODE, command_line
 from tfm.cli.streams import TerminalStream, print_data, print_message, redirect_to_devnull
 from tfm.cli.torchrun_output import INTERRUPTED_EXIT_CODE, choose_error_stream, is_idle_rank, rank_zero_stderr
-from tfm.cli.typed_options import with_options
 from tfm.pipeline.errors import MASK, DataError, StoppedError, TfmError, redact_command_line
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.stop_signal import stop_signals
@@ -69,6 +44,7 @@ class ErrorHandler:
         @functools.wraps(command)
         def run_handled(*args: object, **kwargs: object) -> None:
             try:
+                _enable_garbage_collection()
                 if not is_idle_rank(command.__name__):
                     command(*args, **kwargs)
                 sys.stdout.flush()
@@ -113,6 +89,13 @@ class ErrorHandler:
         raise typer.Exit(exit_code)
 
 
+def _enable_garbage_collection() -> None:
+    """End what `main` began: no collection looks at the objects of the start again."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 def _resume_hint() -> str:
     """The command to repeat; under torchrun it is torchrun's own command, which is unknown here."""
     if "WORLD_SIZE" in os.environ:
@@ -130,8 +113,85 @@ def _flush_stream(stream: TextIO) -> None:
         redirect_to_devnull(stream)
 
 
-class Commands(TyperGroup):
+class CommandTable(Mapping[str, Any]):
+    """Commands by name, each loaded when it is looked up: typing one loads no other.
+
+    Args:
+        functions: the function of each command, as module:function within `tfm.cli.commands`.
+        groups: groups of further commands, which stand behind these.
+    """
+
+    def __init__(self, functions: Mapping[str, str], groups: Mapping[str, Any]) -> None:
+        self._functions, self._groups = functions, groups
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._functions, *self._groups))
+
+    def __len__(self) -> int:
+        return len(self._functions) + len(self._groups)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._groups[name] if name in self._groups else load_command(name, self._functions[name])
+
+
+@functools.cache
+def load_command(name: str, place: str) -> Any:
+    """Return a command as typer makes it.
+
+    Args:
+        name: of the command.
+        place: its function, as module:function within `tfm.cli.commands`.
+    """
+    module, _, function = place.partition(":")
+    parent = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    parent.command(name=name)(handle_errors(getattr(importlib.import_module(f"tfm.cli.commands.{module}"), function)))
+    return typer.main.get_command(parent)
+
+
+class CommandGroup(TyperGroup):
+    """A group with a table of commands in place of a dict, whose commands would all be loaded."""
+
+    functions: ClassVar[Mapping[str, str]]
+
+    def __init__(self, *, commands: Any, **attributes: Any) -> None:
+        super().__init__(commands=cast("Any", CommandTable(self.functions, commands)), **attributes)
+
+
+class JudgeCommands(CommandGroup):
+    """The commands of `tfm judge`."""
+
+    functions: ClassVar = {"make": "judge.make:make", "score": "judge.score:score"}
+
+
+class Commands(CommandGroup):
     """The commands. Arguments are decoded before the first of them is parsed: texts, names and manifests are UTF-8."""
+
+    functions: ClassVar = {
+        "clean": "clean:clean",
+        "tokenize": "tokenize:tokenize",
+        "preprocess": "preprocess:preprocess",
+        "train": "train:train",
+        "translate": "translate:translate",
+        "evaluate": "evaluate:evaluate",
+        "run": "recipes.run:run",
+        "search": "recipes.search:search",
+        "generate": "generate:generate",
+        "serve": "serve:serve",
+        "attend": "attend:attend",
+        "align": "align:align",
+        "shortlist": "shortlist:shortlist",
+        "embed": "embed:embed",
+        "synthesize": "synthesis.synthesize:synthesize",
+        "rerank": "synthesis.rerank:rerank",
+        "compare": "compare:compare",
+        "import": "exchange.import_model:import_model",
+        "export": "exchange.export:export",
+        "push": "exchange.hub:push",
+        "pull": "exchange.hub:pull",
+        "inspect": "inspect:inspect",
+        "recipe": "recipes.recipe:recipe",
+        "plan": "recipes.plan:plan",
+    }
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         for number, argument in enumerate(args, 1):
@@ -154,19 +214,7 @@ app = typer.Typer(
 )
 handle_errors = ErrorHandler()
 
-STAGES = (clean, tokenize, preprocess, train, with_options(translate), with_options(evaluate))
-OTHER_COMMANDS = (
-    *(run, search, generate, with_options(serve), attend, align, shortlist, with_options(embed)),
-    *(with_options(synthesize), rerank),
-    *(compare, import_model, export, push, pull, inspect, recipe, plan),
-)
-
-for command in (*STAGES, *OTHER_COMMANDS):
-    app.command(name=command.__name__.removesuffix("_model"))(handle_errors(command))  # `import` is Python's own word
-
-judge_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-for part in (make, score):
-    judge_app.command(name=part.__name__)(handle_errors(part))
+judge_app = typer.Typer(cls=JudgeCommands, no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(judge_app, name="judge", help="Ask people which model is better, by ratings or preferences.")
 
 
@@ -209,6 +257,7 @@ def main() -> None:
         signal.signal(number, signal.default_int_handler)
     # Python looks through all objects at its end, a third of a second after torch was loaded; these it leaves out.
     atexit.register(gc.freeze)
+    gc.disable()  # until a command begins: what is loaded up to there stays
     sys.stderr = cast("TextIO", TerminalStream(sys.stderr))
     with rank_zero_stderr():
         app(prog_name="tfm")

@@ -1,9 +1,14 @@
 """The scripts of texts, and which of them put no spaces between words."""
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
-import regex
+if TYPE_CHECKING:
+    import regex
 
 # Marks of repetition and length, which Unicode counts to no single script, stand among kana.
 KANA_CHARACTERS = r"\p{sc=Hiragana}\p{sc=Katakana}\u3006\u3031-\u3035\u303C\u30FC\uFF70\uFF9E\uFF9F"
@@ -24,13 +29,30 @@ SPACELESS_LETTERS = f"[[{''.join(SPACELESS_SCRIPTS.values())}]&&\\p{{L}}]"
 MIN_SCRIPT_SHARE = 0.25
 """The share of letters from which a script that 13a cannot read decides the tokenizer."""
 
+_CANDIDATES_PATTERN = re.compile("[^\0-\u0e00\u1c00-\u2e7f]")
+"""Characters among which all letters of SPACELESS_SCRIPTS and Hangul are, and no Latin, Greek, Cyrillic or Arabic ones,
+nor dashes and quotation marks.
+"""
 _SCRIPT_CHARACTERS = {**SPACELESS_SCRIPTS, "Hangul": r"\p{sc=Hangul}"}
-_SCRIPT_PATTERN = regex.compile(
-    "|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPT_CHARACTERS.items()), flags=regex.V1
-)
-_LETTER_PATTERN = regex.compile(r"\p{L}")
-_SPACELESS_PATTERN = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
-_WORD_PATTERN = regex.compile(rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})\S)+", flags=regex.V1)
+_SCRIPT_PATTERN = "|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPT_CHARACTERS.items())
+_WORD_PATTERN = rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})\S)+"
+
+
+@cache
+def compile_pattern(pattern: str) -> "regex.Pattern[str]":
+    """Compile a pattern of the package regex (V1) when it is first needed: that takes as long as the BLEU of 500 lines.
+
+    Args:
+        pattern: with scripts or categories of Unicode, as SPACELESS_LETTERS.
+    """
+    import regex
+
+    return regex.compile(pattern, flags=regex.V1)
+
+
+def may_have_spaceless_letters(text: str) -> bool:
+    """Whether a text has characters among which the letters of SPACELESS_SCRIPTS are: a test without the patterns."""
+    return not text.isascii() and _CANDIDATES_PATTERN.search(text) is not None
 
 
 def letters_by_script(texts: Iterable[str]) -> Counter[str]:
@@ -40,15 +62,19 @@ def letters_by_script(texts: Iterable[str]) -> Counter[str]:
         characters.update(text)
     letters: Counter[str] = Counter()
     for character, count in characters.items():
-        if _LETTER_PATTERN.match(character):
-            match = _SCRIPT_PATTERN.match(character)
-            letters[(match and match.lastgroup) or "others"] += count
+        category = unicodedata.category(character)
+        # the package regex knows letters of newer versions of Unicode, which have no category here
+        if category[0] != "L" and not (category == "Cn" and compile_pattern(r"\p{L}").match(character)):
+            continue
+        is_candidate = may_have_spaceless_letters(character)
+        match = compile_pattern(_SCRIPT_PATTERN).match(character) if is_candidate else None
+        letters[(match and match.lastgroup) or "others"] += count
     return letters
 
 
 def has_spaceless_script(texts: Iterable[str]) -> bool:
     """Whether a letter stands in a script without spaces between words."""
-    return any(not text.isascii() and _SPACELESS_PATTERN.search(text) for text in texts)
+    return any(may_have_spaceless_letters(text) and compile_pattern(SPACELESS_LETTERS).search(text) for text in texts)
 
 
 def find_untokenized_script(texts: Iterable[str]) -> tuple[str, float] | None:
@@ -76,13 +102,13 @@ def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
 
 def num_words(text: str) -> int:
     """Stretches between white space; in scripts without spaces, characters with their marks."""
-    return len(_WORD_PATTERN.findall(text)) if has_spaceless_script([text]) else len(text.split())
+    return len(compile_pattern(_WORD_PATTERN).findall(text)) if has_spaceless_script([text]) else len(text.split())
 
 
 def split_words(text: str) -> list[tuple[str, bool]]:
     """The words that `num_words` counts, each with whether white space follows it; it counts as following the last."""
     if not has_spaceless_script([text]):
         return [(word, True) for word in text.split()]
-    matches = [*_WORD_PATTERN.finditer(text)]
+    matches = [*compile_pattern(_WORD_PATTERN).finditer(text)]
     is_spaced = [text[match.end()].isspace() for match in matches[:-1]]
     return [(match[0], spaced) for match, spaced in zip(matches, [*is_spaced, all(is_spaced)], strict=True)]

@@ -21,7 +21,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LOADED = (
-    "tfm.cli.app", "tfm.cli.console",
+    "tfm.cli.app", "tfm.cli.console", "tfm.cli.commands.tokenize", "tfm.cli.commands.preprocess",
+    "tfm.cli.commands.train", "tfm.cli.commands.translate", "tfm.cli.commands.evaluate", "tfm.cli.commands.recipes.run",
     "tfm.pipeline.stages.tokenize", "tfm.pipeline.stages.preprocess", "tfm.pipeline.stages.train",
     "tfm.pipeline.stages.translate", "tfm.pipeline.stages.evaluate",
     "tfm.pipeline.training.session", "tfm.pipeline.decoding.decode", "tfm.pipeline.scoring.perplexity",

@@ -111,6 +111,56 @@ def test_bleu_chrf_and_ter_of_files_do_without_numpy(tmp_path: Path) -> None:
     assert {"numpy", "torch"} & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == set()
 
 
+@pytest.mark.parametrize("metrics", [("bleu",), ("bleu", "chrf", "ter")], ids=" ".join)
+def test_scores_of_files_load_nothing_that_most_files_do_without(tmp_path: Path, metrics: tuple[str, ...]) -> None:
+    """Other commands, bars and tables of a terminal, patterns of scripts, artifacts, other figures of scores."""
+    (tmp_path / "a.txt").write_text("Der Käfer – so schön! – saß hier.\n" * 30, "utf-8")
+    words = ("evaluate", "--hypotheses", str(tmp_path / "a.txt"), "--reference", str(tmp_path / "a.txt"))
+    chosen = [word for metric in metrics for word in ("--metric", metric)]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.replace('name.split(".")[0]', "name"), json.dumps((*words, *chosen))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(json.loads(done.stdout.splitlines()[-1])["modules"])
+    assert {name for name in loaded if name.startswith("tfm.cli.commands.")} == {"tfm.cli.commands.evaluate"}
+    unneeded = {"rich", "regex", "tomllib", "tfm.cli.terminal.reporter", "tfm.data.typing_errors"}
+    unneeded |= {f"tfm.pipeline.artifacts.{name}" for name in ("artifact", "manifest", "compatibility", "swap")}
+    assert unneeded & loaded == set()
+
+
+@pytest.mark.parametrize("words", [("evaluate",), ("judge", "make")], ids=" ".join)
+def test_a_command_loads_no_other(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.replace('name.split(".")[0]', "name"), json.dumps((*words, "--help"))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(json.loads(done.stdout.splitlines()[-1])["modules"])
+    commands = {name.removeprefix("tfm.cli.commands.") for name in loaded if name.startswith("tfm.cli.commands.")}
+    assert commands == {".".join(words[:number]) for number in range(1, len(words) + 1)}
+
+
+def test_garbage_is_collected_as_soon_as_a_command_begins() -> None:
+    program = """
+import gc, sys
+from tfm.cli import app
+states = []
+app.is_idle_rank = lambda name: states.append((gc.isenabled(), gc.get_freeze_count() > 1000)) or True
+sys.argv = ["tfm", "inspect", "."]
+try:
+    app.main()
+except SystemExit:
+    print(states)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[(True, True)]\n"
+
+
 def test_without_a_recipe_none_of_its_other_parts_is_loaded(tmp_path: Path) -> None:
     """All that a recipe may have, and its checks, are a seventh of the time that the scores of 1,000 lines take."""
     (tmp_path / "a.txt").write_text("the cat sat on the mat\n", "utf-8")

@@ -9,7 +9,7 @@ import typer
 
 from tfm.cli.options import Device, reject_flags
 from tfm.cli.streams import print_json
-from tfm.cli.typed_options import values_by_flag
+from tfm.cli.typed_options import values_by_flag, with_options
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
@@ -132,6 +132,7 @@ class EmbedOptions:
         return bool(self.nearest or self.analogy or self.pair or self.concordance)
 
 
+@with_options
 def embed(options: EmbedOptions) -> None:
     """Show the word vectors of a model, or of a text.
 

@@ -9,7 +9,7 @@ import typer
 from tfm.cli.evaluate_options import EvaluateOptions, metrics_of_texts
 from tfm.cli.options import command_line, config_section, reject_flags, require_flag, run_recipe_stage, seed_or_default
 from tfm.cli.streams import print_json
-from tfm.cli.typed_options import values_by_flag
+from tfm.cli.typed_options import values_by_flag, with_options
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 FILE_OPTIONS = ("model", "source", "hypotheses", "reference")
@@ -30,6 +30,7 @@ ScoresJson = dict[str, Any]
 """The content of scores.json."""
 
 
+@with_options
 def evaluate(options: EvaluateOptions) -> None:
     """Score translations, or how probable a model finds a text.
 

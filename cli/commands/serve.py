@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfm.cli.options import ReplaceUnknown, reject_flags
+from tfm.cli.typed_options import with_options
 
 if TYPE_CHECKING:
     from tfm.pipeline.serving.dispatch.worker_process import StartWorker
@@ -91,6 +92,7 @@ class ServeOptions:
     log_texts: Annotated[bool, typer.Option("--log-texts", help="The texts of requests in the log.")] = False
 
 
+@with_options
 def serve(options: ServeOptions) -> None:
     """Answer requests over HTTP with trained models, and show a page to type at.
 

@@ -19,7 +19,7 @@ from tfm.cli.masks import NUM_CANDIDATES, print_mask_fillings
 from tfm.cli.options import command_line, config_section, reject_flags, require_flag, run_recipe_stage
 from tfm.cli.text_argument import STDIN, resolve_text_argument
 from tfm.cli.translate_options import TranslateOptions
-from tfm.cli.typed_options import values_by_flag
+from tfm.cli.typed_options import values_by_flag, with_options
 from tfm.pipeline.model_io.model_folder import predicts_masked_tokens
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_CHECKPOINT_STEP_DIGITS = 18  # a whole number of 64 bits
 
 
+@with_options
 def translate(options: TranslateOptions) -> None:
     """Translate a text, describe images, or predict what [MASK] hides in a text.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.tables.layouts import MIN_ROWS_JUDGED, are_column_names, markdown_problem, split_sample
 from tfm.data.corpora.tables.lines import find_even_mark
-from tfm.data.formats.conll.unlabelled import WORDS_ALONE_REMEDY, are_words_alone
+from tfm.data.formats.conll.words_alone import WORDS_ALONE_REMEDY, are_words_alone
 from tfm.data.formats.fasttext import LABEL_PREFIX
 from tfm.data.lines import open_lines
 

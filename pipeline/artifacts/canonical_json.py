@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from pathlib import PurePath
 from typing import TypeAlias, TypeGuard, Union
 
+MANIFEST_FILE = "manifest.json"
 JSON: TypeAlias = Union["Mapping[str, JSON]", "Sequence[JSON]", str, int, float, bool, None]
 
 

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
+from tfm.pipeline.artifacts.canonical_json import MANIFEST_FILE as MANIFEST_FILE
 from tfm.pipeline.artifacts.files import FileEntry, sha256_of, verify_files
 from tfm.pipeline.artifacts.swap import detect_replacement
 from tfm.pipeline.errors import DataError, redact_command_line
 
 FORMAT_VERSION = 1
-MANIFEST_FILE = "manifest.json"
 
 _T = TypeVar("_T")
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import tee
+from typing import TYPE_CHECKING
 
 from tfm.data.errors import format_count
-from tfm.pipeline.artifacts.artifact import Draft
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.runtime.progress import Reporter
+
+if TYPE_CHECKING:
+    from tfm.pipeline.artifacts.artifact import Draft
 
 SENTENCES_UNIT, IMAGES_UNIT = "sentences", "images"
 """Names of the things that were translated, as the figures of translations count them."""
@@ -55,7 +58,7 @@ def reference_file_name(test: str, index: int) -> str:
 
 
 def write_translations(
-    draft: Draft,
+    draft: "Draft",
     name: str,
     source_name: str,
     sources: Iterable[str],

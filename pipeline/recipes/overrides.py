@@ -1,6 +1,5 @@
 """Values of a recipe overridden on the command line: `--set` and flags."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -80,6 +79,8 @@ def _last_key_or_index(node: Any, key: Key, setting: CommandLineSetting) -> Any:
 
 def _parse_value(text: str) -> object:
     """The TOML value of a text, or the text itself if it is not one; dates are text."""
+    import tomllib  # here, as flags do without it
+
     try:
         document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfm.data.errors import format_count
-from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import escape_corpus_text, escape_html, frame_page, inline_svg
 from tfm.pipeline.reports.evaluation_tables import evaluation_tables
 from tfm.pipeline.scoring.breakdown import SampleSegment
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, mean_scores_by_group
 from tfm.pipeline.scoring.metrics.meteor import NO_WORDNET_SIGNATURE
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGIT_METRICS, Score, lower_is_better
+
+if TYPE_CHECKING:
+    from tfm.pipeline.artifacts.manifest import Input
 
 METRIC_NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
@@ -90,7 +92,7 @@ def render_report(
     evaluations: Sequence[Evaluation],
     *,
     curves: str | None,
-    inputs: Mapping[str, Input],
+    inputs: "Mapping[str, Input]",
     test_uses: Mapping[str, str] | None = None,
     commands: Sequence[str] = (),
 ) -> str:

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfm.data.errors import format_count
 from tfm.data.json_documents import read_json
-from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.reports.evaluation_report import mean_of_directions_tables, render_report, score_rows
 from tfm.pipeline.reports.evaluation_tables import evaluation_tables
@@ -31,11 +30,14 @@ from tfm.pipeline.scoring.ledger import (
 from tfm.pipeline.scoring.segment_scores import SEGMENTS_FILE as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
 
+if TYPE_CHECKING:
+    from tfm.pipeline.artifacts.artifact import Draft, Plan
+
 MAX_TERMINAL_COLUMNS = 12  # of a confusion matrix on a terminal
 
 
 def publish_scores(
-    plan: Plan,
+    plan: "Plan",
     evaluate: Callable[[Path | None], list[Evaluation]],
     training: Path | None,
     command: Sequence[str],
@@ -55,6 +57,8 @@ def publish_scores(
     Returns:
         The content of scores.json.
     """
+    from tfm.pipeline.artifacts.artifact import is_fresh, publish  # here, as scores may be shown alone
+
     if is_fresh(plan, reporter):
         file = plan.folder / "scores.json"
         with raise_scores_file_errors(file, remedy="run this again"):
@@ -171,7 +175,7 @@ def show_scores_and_samples(evaluations: Sequence[Evaluation], reporter: Reporte
             reporter.line(f"  reference   {reference}")
 
 
-def _write_scores(draft: Draft, content: dict[str, Any], page: str) -> None:
+def _write_scores(draft: "Draft", content: dict[str, Any], page: str) -> None:
     text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
     (draft.folder / "scores.json").write_text(text + "\n", encoding="utf-8")
     (draft.folder / "report.html").write_text(page, encoding="utf-8")
@@ -198,7 +202,7 @@ def _draw_training_curves(metrics: list[dict[str, object]]) -> str | None:
 
 
 def _report_page(
-    plan: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], test_uses: Mapping[str, str]
+    plan: "Plan", evaluations: list[Evaluation], metrics: list[dict[str, object]], test_uses: Mapping[str, str]
 ) -> str:
     """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
     title = f"Evaluation: {evaluations[0].name}"

@@ -14,7 +14,6 @@ from tfm.data.corpora.markup.problems import (
 from tfm.data.corpora.text_remarks import table_remark
 from tfm.data.errors import DataError, format_count
 from tfm.data.lines import blank_lines_remedy, open_lines
-from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.inference.translation_records import reference_file_name
 from tfm.pipeline.runtime.progress import Reporter
@@ -22,6 +21,7 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 
 if TYPE_CHECKING:
     from tfm.data.dataset.split import Dataset, Split
+    from tfm.pipeline.artifacts.manifest import Manifest
 
 UNSCORED_NAMES = ("source", "prefixes", "forced")
 """Names of files that a model reads, whose lines may be of another form than what is scored."""
@@ -94,7 +94,7 @@ def write_texts(
         (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
 
 
-def read_texts_of_scores(manifest: Manifest) -> dict[str, list[str]]:
+def read_texts_of_scores(manifest: "Manifest") -> dict[str, list[str]]:
     """The texts in a folder of scores, by name, references after the hypotheses. Raises DataError if it has none."""
     names = ["source"] if "source.txt" in manifest.files else []
     names.append("hypotheses")

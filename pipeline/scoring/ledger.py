@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfm.data.safe_files import read_log
-from tfm.pipeline.artifacts.canonical_json import sha256_of_json
-from tfm.pipeline.artifacts.manifest import Manifest, read_manifest
+from tfm.pipeline.artifacts.canonical_json import MANIFEST_FILE, sha256_of_json
 from tfm.pipeline.artifacts.no_symlinks import open_file_below
 from tfm.pipeline.errors import DataError, WriteError
 from tfm.pipeline.runtime.progress import Reporter
 
 if TYPE_CHECKING:
     from tfm.data.dataset.split import Split
+    from tfm.pipeline.artifacts.manifest import Manifest
 
 LEDGER_FILE = "ledger.jsonl"
 FINAL_EVALUATION = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
@@ -133,7 +133,7 @@ def read_evaluated_model(model: Path, fingerprint: str, selection_method: str) -
     return EvaluatedModel(folder.parent.parent, fingerprint, folder.parent.name, selection_method)
 
 
-def evaluated_model_from_manifests(models: Sequence[Manifest], selection_method: str) -> EvaluatedModel | None:
+def evaluated_model_from_manifests(models: "Sequence[Manifest]", selection_method: str) -> EvaluatedModel | None:
     """The model, or several as an ensemble, as one that looks at a test set."""
     if len(models) == 1:
         return read_evaluated_model(models[0].path, models[0].fingerprint, selection_method)
@@ -141,7 +141,7 @@ def evaluated_model_from_manifests(models: Sequence[Manifest], selection_method:
     return read_evaluated_model(models[0].path, fingerprint, f"{selection_method}, as an ensemble")
 
 
-def evaluated_model_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> EvaluatedModel | None:
+def evaluated_model_of_files(models: "Sequence[Manifest]", hypotheses: Path | None) -> EvaluatedModel | None:
     """The model whose looks at a test set by its files count: a model, or an ensemble; else that of the hypotheses.
 
     The model of hypotheses is the one beside them, in the same run, if their manifest names its fingerprint. The path
@@ -154,6 +154,10 @@ def evaluated_model_of_files(models: Sequence[Manifest], hypotheses: Path | None
     folder = Path(os.path.abspath(hypotheses)).parent
     model = folder.parent / "model"
     try:
+        if not all((each / MANIFEST_FILE).exists() for each in (folder, model)):
+            return None
+        from tfm.pipeline.artifacts.manifest import read_manifest  # here, as most files are of no artifact
+
         manifest, model_manifest = read_manifest(folder, folder), read_manifest(model, model)
     except (DataError, OSError):
         return None  # not a file of an artifact, or of no run

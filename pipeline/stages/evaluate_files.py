@@ -6,10 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfm.data.typing_errors import add_typos_to_lines
-from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
-from tfm.pipeline.artifacts.compatibility import trained_task
-from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.published_scores import publish_scores, show_unpublished_scores, warn_of_failed_metrics
@@ -27,6 +23,7 @@ from tfm.pipeline.scoring.ledger import evaluated_model_of_files
 from tfm.pipeline.tasks.abilities import CAPTIONS_ADVICE, TASK_SPECS, task_evaluation_config
 
 if TYPE_CHECKING:
+    from tfm.pipeline.artifacts.manifest import Input, Manifest
     from tfm.pipeline.cluster.translation import ClusterTranslator
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
@@ -96,14 +93,22 @@ def evaluate_files(
     if noise is not None:
         if not 0 <= noise <= 1:
             raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")
+        from tfm.data.typing_errors import add_typos_to_lines  # loads regex, which most texts do without
+
         lines["source"] = add_typos_to_lines(lines["source"], noise, seed)
     shortlist: dict[str, Input] = {}
     if hypotheses is None and decoding.shortlist is not None:
         from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs  # loads numpy, which files do without
 
         shortlist = shortlist_inputs(decoding)
-    members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
-    task_config = task_evaluation_config(trained_task(members[0]), config) if members else config
+    members: list[Manifest] = []
+    task_config = config
+    if model is not None:
+        from tfm.pipeline.artifacts.compatibility import trained_task  # here, as files alone are no artifacts
+        from tfm.pipeline.artifacts.manifest import open_artifact
+
+        members = [open_artifact(each, "train") for each in (model, *ensemble)]
+        task_config = task_evaluation_config(trained_task(members[0]), config)
     if task_config.lowercase and {*task_config.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
         raise RecipeError(
             "evaluation.lowercase has no effect on accuracy, macro_f1 and entity_f1, which respect case. Remove it"
@@ -132,13 +137,15 @@ def evaluate_files(
     evaluated_model = evaluated_model_of_files(members, hypotheses)
     if out is None:
         return show_unpublished_scores(score_files(None), reporter, evaluated_model)
-    inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
+    from tfm.pipeline.artifacts import artifact  # here, as scores that are shown alone are no artifact
+
+    inputs = {name: artifact.Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config) | shortlist
     request: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
     request |= {"decoding": decoding.as_json() if hypotheses is None else None}
     settings = score_relevant_config(config) | {name: value for name, value in request.items() if value is not None}
-    plan = Plan(stage="evaluate", folder=out, config=settings, inputs=inputs, seed=seed)
+    plan = artifact.Plan(stage="evaluate", folder=out, config=settings, inputs=inputs, seed=seed)
     content = publish_scores(plan, score_files, None, command, reporter, evaluated_model)
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
@@ -182,10 +189,10 @@ class FileTranslator:
         cluster: the address of a cluster that translates; None for this process alone.
     """
 
-    members: Sequence[Manifest]
+    members: "Sequence[Manifest]"
     decoding: DecodingConfig
     prefix: str | None
-    shortlist: Mapping[str, Input]
+    shortlist: "Mapping[str, Input]"
     device: Device
     languages: tuple[str | None, str | None]
     cluster: str | None

@@ -24,7 +24,7 @@ from tfm.cli.options import (
     require_flag,
     run_recipe_stage,
 )
-from tfm.cli.typed_options import values_by_flag
+from tfm.cli.typed_options import values_by_flag, with_options
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 
@@ -108,6 +108,7 @@ class SynthesizeOptions:
 DECODING_FLAGS = ("beam", "n_best", "strategy", "temperature", "top_k", "top_p", "seed")
 
 
+@with_options
 def synthesize(options: SynthesizeOptions) -> None:
     """Make training text: translate a text by a model, or by several as an ensemble, into pairs with their scores.
 

@@ -33,8 +33,9 @@ from tfm.data.errors import ExportableFileError
 from tfm.data.formats.conll.layout import COMMENT_MARK, DOCUMENT_BEGIN, DOCUMENT_START, detect_layout, is_marked
 from tfm.data.formats.conll.schemes import are_entity_tags
 from tfm.data.formats.conll.tagged_lines import WEBANNO_BEGIN, are_tagged_sentences
-from tfm.data.formats.conll.unlabelled import are_words_alone, unlabelled_problem
+from tfm.data.formats.conll.unlabelled import unlabelled_problem
 from tfm.data.formats.conll.word_table import find_word_table
+from tfm.data.formats.conll.words_alone import are_words_alone
 from tfm.data.formats.conllu import NUM_COLUMNS
 from tfm.data.formats.fasttext import LABEL_PREFIX, is_pronunciation
 from tfm.data.lines import open_lines, open_maybe_compressed

@@ -15,13 +15,12 @@ from pathlib import Path
 from tfm.data.formats.conll.layout import ColumnLayout, is_marked
 from tfm.data.formats.conll.schemes import ENTITY_TAG_PATTERN, are_entity_tags
 from tfm.data.formats.conll.separators import MAX_ROWS_SAMPLED
+from tfm.data.formats.conll.words_alone import MIN_SENTENCES_JUDGED
 
 MIN_WORDS_JUDGED = 3
 """With fewer words nothing is said of a column that counts them."""
 MIN_NUMBERS_JUDGED = 6
 """Fewer numbers grow, and fewer cells are alike within sentences, by chance."""
-MIN_SENTENCES_JUDGED = 2
-"""Sentences of several words that show whether a column has one value in each."""
 MIN_HEADS = 8
 """Numbers of words have at least so many values; classes that are numbers mostly have fewer."""
 PLACE_PATTERN = re.compile(r"[0-9]+(?:\.[0-9]+)?|[0-9]+-[0-9]+")

@@ -10,20 +10,23 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfm.data.errors import DataError
 from tfm.data.safe_files import read_bounded_file
-from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.runtime.progress import Reporter
+
+if TYPE_CHECKING:
+    from tfm.pipeline.artifacts.manifest import Manifest
 
 ALLOW_EXTERNAL_FLAG = "--allow-external"
 MAX_ALLOWED_ARTIFACTS = 10_000
 
 
 def check_commands_allowed(
-    manifest: Manifest,
+    manifest: "Manifest",
     artifact_config: EvaluationConfig,
     user_config: EvaluationConfig | None,
     *,

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from tfm.data.dataset.directions import target_languages
-from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
@@ -17,6 +16,7 @@ from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wron
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 if TYPE_CHECKING:
+    from tfm.pipeline.artifacts.manifest import Input
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 
@@ -40,8 +40,10 @@ def score_relevant_config(config: EvaluationConfig) -> dict[str, Any]:
     return {"evaluation": config.model_dump(mode="json", exclude={"tests", *new})}
 
 
-def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:
+def metric_inputs(config: EvaluationConfig) -> "dict[str, Input]":
     """The files that the metrics read: METEOR's WordNet, and the files that external commands name."""
+    from tfm.pipeline.artifacts.manifest import Input  # here, as scores that are not published have no inputs
+
     folder = wordnet_folder(config)
     wordnet = {} if folder is None else {"wordnet": Input.from_value(wordnet_fingerprint(folder), str(folder))}
     return wordnet | external_metric_inputs(config.external)

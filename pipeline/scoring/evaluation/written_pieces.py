@@ -5,18 +5,14 @@ keeps them inside, characters that nobody sees, or letters in another normal for
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-import regex
-
 from tfm.data.corpora.unseen_characters import UNSEEN_CHARACTERS, UnseenCharacterCounts
 from tfm.data.lines import normalize
-from tfm.data.scripts import SPACELESS_LETTERS
+from tfm.data.scripts import SPACELESS_LETTERS, compile_pattern, may_have_spaceless_letters
 from tfm.pipeline.scoring.evaluation.identifiers import identifier_warnings
 
-_DIVIDED_PATTERN = regex.compile(rf"{SPACELESS_LETTERS} {SPACELESS_LETTERS}", flags=regex.V1)
-_SINGLE_LETTERS_PATTERN = regex.compile(
-    rf"(?!.*{SPACELESS_LETTERS})\S{{1,2}}(?: \S{{1,2}}){{3,}}", flags=regex.V1 | regex.DOTALL
-)
-_HALF_WIDTH_PATTERN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}][,?!:;]")
+_DIVIDED_PATTERN = rf"{SPACELESS_LETTERS} {SPACELESS_LETTERS}"
+_SINGLE_LETTERS_PATTERN = rf"(?s)(?!.*{SPACELESS_LETTERS})\S{{1,2}}(?: \S{{1,2}}){{3,}}"
+_HALF_WIDTH_PATTERN = r"[\p{Han}\p{Hiragana}\p{Katakana}][,?!:;]"
 MIN_LINES = 3
 MIN_SHARE = 0.05
 MAX_LINES_JUDGED = 200
@@ -41,11 +37,13 @@ REMEDIES_BY_FORM: Mapping[Callable[[str], object], str] = {
         "have marks that nobody sees (such as U+200B): remove them, as by "
         r"perl -CSD -pe 's/[\x{ad}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}]//g' FILE"
     ),
-    lambda line: not line.isascii() and _DIVIDED_PATTERN.search(line): (
+    lambda line: may_have_spaceless_letters(line) and compile_pattern(_DIVIDED_PATTERN).search(line): (
         "have spaces between words of a script without them: join them, or divide both sides"
     ),
-    _SINGLE_LETTERS_PATTERN.fullmatch: "are letters between spaces: join them, or divide both sides",
-    lambda line: not line.isascii() and _HALF_WIDTH_PATTERN.search(line): (
+    lambda line: max(map(len, line.split(" "))) <= 2 and compile_pattern(_SINGLE_LETTERS_PATTERN).fullmatch(line): (
+        "are letters between spaces: join them, or divide both sides"
+    ),
+    lambda line: may_have_spaceless_letters(line) and compile_pattern(_HALF_WIDTH_PATTERN).search(line): (
         "have half-width marks (, and not \uff0c) behind Chinese or Japanese letters: write both sides with the same"
     ),
     lambda line: not line.isascii() and normalize("NFC", line) != line: (

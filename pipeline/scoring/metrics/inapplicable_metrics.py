@@ -5,10 +5,8 @@ Otherwise they would be 0.00 next to an exact match of 94 %, or take hours.
 
 from collections.abc import Mapping, Sequence
 
-import regex
-
 from tfm.data.errors import format_count
-from tfm.data.scripts import SPACELESS_LETTERS, has_spaceless_script
+from tfm.data.scripts import SPACELESS_LETTERS, compile_pattern, has_spaceless_script
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.cider import zero_weights_reason
@@ -57,9 +55,6 @@ MIN_WORD_COVERAGE = 0.2
 """The share of the references' letters that a metric's tokens must hold."""
 MAX_WORD_LETTERS = 8
 """Letters of scripts without spaces that a token holds at most, if it is to be a word and not a stretch of text."""
-
-_NO_LETTERS_PATTERN = regex.compile(r"\P{L}+")
-_SPACELESS_PATTERN = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
 
 
 def inapplicable_metrics(
@@ -190,12 +185,12 @@ def _held_share(texts: Sequence[str], split: WordSplitter) -> float:
 
 
 def _count_letters(text: str) -> int:
-    return len(_NO_LETTERS_PATTERN.sub("", text))
+    return len(compile_pattern(r"\P{L}+").sub("", text))
 
 
 def _is_stretch(token: str) -> bool:
     """Whether a token is no word but a stretch of a text without spaces."""
-    return len(token) > MAX_WORD_LETTERS and len(_SPACELESS_PATTERN.findall(token)) > MAX_WORD_LETTERS
+    return len(token) > MAX_WORD_LETTERS and len(compile_pattern(SPACELESS_LETTERS).findall(token)) > MAX_WORD_LETTERS
 
 
 def _metric_splitter(

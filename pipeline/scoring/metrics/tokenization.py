@@ -6,15 +6,14 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
-import regex
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.ter import TER
 from sacrebleu.utils import SACREBLEU_DIR
 
 from tfm.data.lines import normalize
-from tfm.data.scripts import SPACELESS_LETTERS, is_chinese_or_japanese
+from tfm.data.scripts import SPACELESS_LETTERS, compile_pattern, is_chinese_or_japanese
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB_PACKAGES, is_installed
@@ -30,11 +29,16 @@ _SPACES_OF_PYTHON_ALONE = "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205
 )
 _FIRST_PRIVATE_CHARACTER = 0xF0000
 _LETTERS_FOR_SPACES = {ord(space): _FIRST_PRIVATE_CHARACTER + n for n, space in enumerate(_SPACES_OF_PYTHON_ALONE)}
+# The replacements of tokenizer 13a, but for that of a space by three.
+_SYMBOL_PATTERN = re.compile(r"([!-&(-+:-@/\[-`{-~])")
+_MARK_BEHIND_NO_DIGIT_PATTERN = re.compile(r"([^0-9])([.,])")
+_MARK_BEFORE_NO_DIGIT_PATTERN = re.compile(r"([.,])([^0-9])")
+_DASH_BEHIND_DIGIT_PATTERN = re.compile(r"([0-9])(-)")
 # Joiners occur inside words of Persian and Indic scripts.
 _JOINER_CHARACTERS = r"\u200C\u200D"
-_WORD_PATTERN = regex.compile(
-    rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*",
-    flags=regex.V1,
+_WORD_PATTERN = (
+    rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])"
+    rf"(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*"
 )
 
 
@@ -58,7 +62,7 @@ class RougeScoreTokenizer:
 
 @lru_cache(maxsize=2**14)
 def _unicode_words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD_PATTERN.findall(normalize("NFC", text.lower())))
+    return tuple(compile_pattern(_WORD_PATTERN).findall(normalize("NFC", text.lower())))
 
 
 @lru_cache(maxsize=2**14)
@@ -82,7 +86,41 @@ def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLE
     """
     check_tokenizers_installed(config)
     # force: sacrebleu's own warning about tokenized text goes past the reporter; `looks_tokenized` replaces it
-    return BLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, effective_order=effective_order)
+    metric = BLEU(
+        lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, effective_order=effective_order
+    )
+    return _with_fast_tokenizer(metric)
+
+
+def _with_fast_tokenizer(metric: BLEU) -> BLEU:
+    if metric.tokenizer_signature == "13a":
+        metric.tokenizer = cast("Any", Tokenizer13a())
+    return metric
+
+
+class Tokenizer13a:
+    """sacrebleu's tokenizer 13a in half the time: no space is replaced, and nothing is looked for that a text lacks."""
+
+    def __call__(self, line: str) -> str:
+        return _divide_as_13a(line)
+
+    def signature(self) -> str:
+        """The name in sacrebleu's signature."""
+        return "13a"
+
+
+@lru_cache(maxsize=2**16)
+def _divide_as_13a(line: str) -> str:
+    line = line.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
+    if "&" in line:
+        line = line.replace("&quot;", '"').replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")
+    line = _SYMBOL_PATTERN.sub(r" \1 ", f" {line} ")
+    if "." in line or "," in line:
+        line = _MARK_BEHIND_NO_DIGIT_PATTERN.sub(r"\1 \2 ", line)
+        line = _MARK_BEFORE_NO_DIGIT_PATTERN.sub(r" \1 \2", line)
+    if "-" in line:
+        line = _DASH_BEHIND_DIGIT_PATTERN.sub(r"\1 \2 ", line)
+    return " ".join(line.split())
 
 
 class CompoundSplitter:
@@ -123,6 +161,7 @@ def make_paper_bleu(config: EvaluationConfig) -> BLEU:
     """
     check_tokenizers_installed(config)
     metric = PaperBLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, smooth_method="none")
+    _with_fast_tokenizer(metric)
     splitter: Any = CompoundSplitter(metric.tokenizer, metric.tokenizer.signature())
     metric.tokenizer, metric.tokenizer_signature = splitter, splitter.signature()
     return metric

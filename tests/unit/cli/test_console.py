@@ -7,7 +7,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from tfm.cli.console import PlainReporter, TerminalReporter, format_cell, format_duration, make_reporter, table_lines
+from tfm.cli.console import PlainReporter, format_cell, format_duration, make_reporter, table_lines
+from tfm.cli.terminal.reporter import TerminalReporter
 from tfm.pipeline.runtime.progress import Reporter
 
 

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command
 from tfm.pipeline.scoring.metrics.references import num_references_signature
 from tfm.pipeline.scoring.metrics.score import LOWER_IS_BETTER_SIGNATURE, Score
+
+if TYPE_CHECKING:
+    from tfm.pipeline.artifacts.manifest import Input
 
 MAX_COMMAND_LENGTH = 200  # characters of a command in a signature
 ELLIPSIS = "…"  # what a longer one ends in
@@ -87,12 +90,14 @@ def external_signature(metric: ExternalMetric, references: Sequence[Sequence[str
     return f"external:{metric.name}|nrefs:{nrefs}|command:{text}|sha256:{digest}{direction}|stat:mean"
 
 
-def command_files(metric: ExternalMetric) -> dict[str, Input]:
+def command_files(metric: ExternalMetric) -> "dict[str, Input]":
     """The files that a command names, such as a script, as inputs of its scores; the program where it has a path.
 
     A word is a name, or has one after its first equals sign (`--model=FILE`). All files of a folder count, unless they
     are more than MAX_FILES.
     """
+    from tfm.pipeline.artifacts.manifest import Input  # here, as scores that are not published have no inputs
+
     first, *rest = metric.command
     words = [*([first] if "/" in first else []), *rest]
     names = dict.fromkeys([*words, *(word.partition("=")[2] for word in words)])
@@ -104,7 +109,7 @@ def command_files(metric: ExternalMetric) -> dict[str, Input]:
     }
 
 
-def external_metric_inputs(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
+def external_metric_inputs(metrics: Sequence[ExternalMetric]) -> "dict[str, Input]":
     """The files of all commands: if one changes, scores are computed again."""
     return {label: each for metric in metrics for label, each in command_files(metric).items()}
 

@@ -1,9 +1,11 @@
 """Each script is split into words by a tokenizer that can read it; what none can read is left out, and why."""
 
+import random
 import unicodedata
 from typing import Any
 
 import pytest
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from tfm.data.scripts import SPACELESS_SCRIPTS, letters_by_script, num_words
 from tfm.pipeline.config import EvaluationConfig
@@ -225,6 +227,19 @@ def test_no_tokenizer_is_ever_downloaded(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(tokenization, "FLORES_MODEL", "/nowhere/flores")
     with pytest.raises(RecipeError, match="needs /nowhere/flores, which"):
         score_texts(["a"], [["a"]], EvaluationConfig(bleu_tokenize="flores200"))
+
+
+def test_the_fast_tokenizer_divides_as_sacrebleu_s_does() -> None:
+    draw, ours, theirs = random.Random(1), tokenization.Tokenizer13a(), Tokenizer13a()
+    letters = "aB1.,-<>&;/'\"_[]`~@\n\t \u3000\xa0\u00e9\u0660\u4e00"
+    texts = ["".join(draw.choices(letters, k=draw.randint(0, 14))) for _ in range(20_000)]
+    texts += [
+        "<skipped>a &quot;b&quot; &amp;lt; -\nc",
+        *map(chr, range(0x3000)),
+        *(f"a{chr(n)}1" for n in range(0x3000)),
+    ]
+    assert [ours(text) for text in texts] == [theirs(text) for text in texts]
+    assert ours.signature() == theirs.signature()
 
 
 ASCII = ["The cat's 3.5-inch tail, isn't_it?", "U.S.A. (2nd)", "", "...", "a\tb\x0bc"]
