@@ -123,17 +123,17 @@ def find_tsv_quoting(path: Path) -> Quoting:
 
 
 def _splits_into_columns(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool) -> bool:
-    """Whether the first rows are of the same length with this delimiter, and have these columns."""
-    rows: list[list[str]] = []
+    """Whether the first rows are of the same length with this delimiter and some quoting, and have these columns."""
     for quoting in QUOTINGS_OF_CSV:
         with suppress(DataError):
             rows = [row for _, row in islice(_quoted_rows(path, delimiter, quoting), MAX_ROWS_SAMPLED) if row]
-            break
-    if not rows or {*map(len, rows[1:])} - {row_width(rows[0], rows[1:])}:
-        return False
-    if is_headed:
-        return {*columns} <= {*rows[0]}
-    return len(rows[0]) > max(map(int, columns), default=0)
+            if rows and not {*map(len, rows[1:])} - {row_width(rows[0], rows[1:])}:
+                has_columns = (
+                    {*columns} <= {*rows[0]} if is_headed else len(rows[0]) > max(map(int, columns), default=0)
+                )
+                if has_columns:
+                    return True
+    return False
 
 
 def _has_uniform_width(path: Path, delimiter: str, quoting: Quoting) -> bool:
