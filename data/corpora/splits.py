@@ -241,7 +241,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
         if config.target != "text" and any(
             isinstance(split, DataFiles) and split.kind == "lines" for split in splits.values()
         ):
-            raise DataError("its text files are one column, `text`")
+            raise DataError('its text files are one column, `text`: set data.source = "none", data.target = "text"')
         return list(splits)
     except DataError as error:
         if not os.path.isdir(config.path):

@@ -129,7 +129,7 @@ def _choose_columns(detected: DetectedColumns, sources: Sequence[str], target: s
     if {*sources, target}.issubset(detected.names):
         return [*sources, target]
     if len(detected.names) < 2 or not sources:
-        return [detected.names[-1] if detected.names else target]
+        return [detected.names[detected.text_index] if detected.names else target]
     return [detected.names[index] for index in detected.column_indices]
 
 
