@@ -260,6 +260,16 @@ def test_texts_without_sources(corpora, tokenizer, tmp_path):
     assert kept.train.target.to_lists() == target.encode_batch([text for _, text in lines])
 
 
+def test_a_line_of_running_text_may_be_longer_than_a_batch(corpora, tokenizer, tmp_path):
+    """It is read in windows, and a paragraph of 600 words was refused beside windows of 64."""
+    line = ("x", "a " * 30)
+    config = {**corpora(train=[line] * 3, valid=[line], test=[line]), "source": None, "batch_tokens": 16}
+    found = run({**config, "running_text": True}, tokenizer, tmp_path / "running")
+    assert found.train.target_lengths.tolist() == [30, 30, 30]
+    with pytest.raises(DataError, match="text 1 has 31 tokens including its end token, but a batch holds 16: raise"):
+        run(config, tokenizer, tmp_path / "lines")
+
+
 @pytest.mark.parametrize("empty", ["keep", "drop"])
 def test_blank_lines_that_training_drops_and_validation_has_are_warned_of(corpora, tokenizer, tmp_path, empty):
     """Half the lines of a book may be blank: its perplexity was that of line breaks that were never learned."""
