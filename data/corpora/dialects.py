@@ -35,7 +35,8 @@ SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 DELIMITERS = {
     ",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars", "^": "carets", "~": "tildes", ":": "colons",
 }  # fmt: skip
-DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",", "^", "~", ":")
+USUAL_DELIMITERS = ("\t", "|", ";", ",")
+DELIMITERS_BY_PRIORITY = (*USUAL_DELIMITERS, "^", "~", ":")
 """Without a header, the delimiter that texts have least often is tried first."""
 NumberedRows = Iterator[tuple[int, list[str]]]
 
@@ -65,8 +66,11 @@ def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> st
     if (match := SEPARATOR_LINE.fullmatch(next(open_lines(path), "").strip('"'))) is not None:
         add_remark(path, f"cells are read as separated by {match[1]!r}, as its first line says")
         return match[1]
-    for delimiter in DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY:
-        if _splits_into_columns(path, delimiter, columns, is_headed=is_headed):
+    candidates = [(mark, columns) for mark in (DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY)]
+    if not is_headed and {*columns} == {"0"}:  # lines without any delimiter have a first cell, too
+        candidates = [*((mark, ["1"]) for mark in USUAL_DELIMITERS), *candidates]
+    for delimiter, wanted in candidates:
+        if _splits_into_columns(path, delimiter, wanted, is_headed=is_headed):
             if delimiter != ",":
                 add_remark(path, f"cells are read as separated by {DELIMITERS[delimiter]} (delimiter = {delimiter!r})")
             return delimiter
