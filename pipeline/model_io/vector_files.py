@@ -39,7 +39,8 @@ UNSUPPORTED_FORMATS = {
 
 
 def vector_width(file: Path) -> int | None:
-    """The dimension of the vectors of a file (E), from its beginning; None if it seems to hold none.
+    """The dimension of the vectors of a file (E), from its beginning; None if it seems to hold none. Some of its first
+    lines may be damaged.
 
     Raises:
         DataError: it is of a program that no text comes from.
@@ -50,11 +51,15 @@ def vector_width(file: Path) -> int | None:
     first, *rows = [line.rstrip(" \t") for line in islice(open_lines(file), MAX_LINES_SAMPLED + 1)] or [""]
     is_headed = HEADER_PATTERN.fullmatch(f"{first}\n".encode()) is not None
     rows = rows if is_headed else [first, *rows]
-    fields = [BLANK_PATTERN.split(row) for row in rows if row]
-    widths = {*map(_num_trailing_numbers, fields)}
-    has_fractions = any("." in number for row in fields for number in row[1:])
-    has_words = is_headed or not all(_is_number(row[0]) for row in fields)
-    return widths.pop() if len(widths) == 1 and min(widths) > 1 and has_fractions and has_words else None
+    rows_by_width: dict[int, list[list[str]]] = {}
+    for fields in (BLANK_PATTERN.split(row) for row in rows if row):
+        rows_by_width.setdefault(_num_trailing_numbers(fields), []).append(fields)
+    width, vector_rows = max(rows_by_width.items(), key=lambda each: len(each[1]), default=(0, []))
+    if width < 2 or 2 * len(vector_rows) < sum(map(len, rows_by_width.values())):
+        return None
+    has_fractions = any("." in number for fields in vector_rows for number in fields[-width:])
+    has_words = is_headed or not all(_is_number(fields[0]) for fields in vector_rows)
+    return width if has_fractions and has_words else None
 
 
 def read_vectors(file: Path, width: int, words: Collection[str] | None) -> dict[str, Matrix]:
