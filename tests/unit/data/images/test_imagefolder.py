@@ -274,3 +274,31 @@ def test_csv_has_no_integers_for_which_classes_could_stand(tmp_path: Path) -> No
 def test_several_images_have_no_labels(tmp_path: Path) -> None:
     draw(tmp_path, "1.png", "2.png")
     assert refused(tmp_path, ()).startswith(": 1.png, 2.png have no labels: put each into a folder of its class")
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "column"),
+    [
+        ("train.csv", "image,label\n1.png,a\n2.png,b\n", "image"),
+        ("captions.txt", '"image"|"caption"\n"1.png"|"a, b"\n', "image"),
+        ("labels.tsv", "\ufeffid\tfile\ttag\n1\tphotos/1.png\ta\n", "file"),
+    ],
+)
+def test_a_table_that_names_images_is_one_whatever_it_is_called(
+    name: str, table: str, column: str, tmp_path: Path
+) -> None:
+    """Beside Kaggle's `train.csv` the folder `images` was the label of every image."""
+    draw(tmp_path, "photos/1.png", "photos/2.png")
+    (tmp_path / name).write_text(table, encoding="utf-8")
+    advice = f"save {name} as photos/metadata.csv (separated by commas), with file_name for '{column}'"
+    assert refused(tmp_path, ()) == (f": all its images lie in photos, which would be the label of each: {advice}")
+    assert refused(tmp_path, ["label2"]).endswith(advice)
+    draw(tmp_path, "others/3.png")
+    assert found(tmp_path)[0] == ("others/3.png", ("others",))
+
+
+@pytest.mark.parametrize("text", ["image,label\n3.png,a\n", "1.png\n2.png\n", "", "about\n\n1.png,x\n"])
+def test_other_texts_beside_images_are_no_tables_of_them(text: str, tmp_path: Path) -> None:
+    draw(tmp_path, "photos/1.png", "photos/2.png")
+    (tmp_path / "notes.txt").write_text(text, encoding="utf-8")
+    assert [labels for _, labels in found(tmp_path)] == [("photos",)] * 2
