@@ -34,7 +34,7 @@ class VectorsWithOrigin:
 
     Args:
         vectors: the vectors.
-        model: the model; None for a text.
+        model: the model; None for a file.
         text_lines: the text; empty for a model.
         context_window: how far neighbors in the text stand from a word.
     """
@@ -61,6 +61,13 @@ def vectors_of_text(file: Path, window: int | None, *, one_hot: bool) -> Vectors
     check_text_file(file, make_reporter())
     lines, window = tuple(open_lines(file)), window or DEFAULT_WINDOW
     return VectorsWithOrigin(one_hot_vectors(lines) if one_hot else count_vectors(lines, window), None, lines, window)
+
+
+def vectors_of_file(file: Path, width: int) -> VectorsWithOrigin:
+    """Return the word vectors of a file, which are `width` wide."""
+    from tfm.pipeline.inference.neighbours import WordVectors
+
+    return VectorsWithOrigin(WordVectors.from_file(file, width))
 
 
 def vectors_of_model(model: Path, side: str | None, device: Device) -> VectorsWithOrigin:

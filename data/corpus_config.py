@@ -53,9 +53,9 @@ EpochNumber = Annotated[int, Field(ge=1)]
 class CorpusConfig(BaseModel):
     """One corpus of sentence pairs.
 
-    text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
-    several, by a glob), `source` and `target` name its columns (tsv, csv without a header: their numbers, from 0);
-    several columns as `source` are joined by spaces.
+    text: `source` and `target` are two aligned files; of texts alone a glob may name several. tsv, csv, jsonl, parquet:
+    `path` is the file (or several, by a glob), `source` and `target` name its columns (tsv, csv without a header: their
+    numbers, from 0); several columns as `source` are joined by spaces.
     labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
     of a sentence, the target one of its columns (upos). conll: a word a line, its columns by number; the source is the
     first, the target the last. tmx: `source` and `target` are codes of languages. xliff, po: a segment and its

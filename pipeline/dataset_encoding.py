@@ -90,7 +90,8 @@ def encode_split(
                     chunk = replace(chunk, source=chunk.source.truncate(data.limits.max_length))
                 if sieve:
                     chunk = sieve(chunk, has_source=corpus.has_source and not corpus.has_images)
-                    check_token_budget(chunk, corpus, data.batch_tokens)
+                    if corpus.has_source or not data.running_text:  # else it is read in windows, whatever its lines
+                        check_token_budget(chunk, corpus, data.batch_tokens)
                 check_each_word_has_tag(chunk, corpus)
                 count.add(chunk)
                 if empty_text_counter is not None:

@@ -1,7 +1,8 @@
-"""`tfm embed`: the word vectors of a model or a text, as a file, a list of neighbours or a picture."""
+"""`tfm embed`: the word vectors of a model, a file or a text, as a file, a list of neighbours or a picture."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +14,7 @@ from tfm.cli.typed_options import values_by_flag, with_options
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
+    from tfm.cli.word_tables import VectorsWithOrigin
     from tfm.pipeline.inference.neighbours import WordVectors
 
 NUM_NEIGHBOURS = 10
@@ -29,8 +31,8 @@ class EmbedOptions:
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="A trained model: its model/, or the folder of its run. Or a text file: its words have the counts of "
-            "their neighbours as vectors.",
+            help="A trained model: its model/, or the folder of its run. Or a file of word vectors (word2vec, GloVe, "
+            "fastText's .vec), or a text file, whose words have the counts of their neighbours as vectors.",
         ),
     ]
     nearest: Annotated[
@@ -96,7 +98,10 @@ class EmbedOptions:
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", dir_okay=False, help="Write all vectors in word2vec's text format; also .gz."
+            "--out",
+            metavar="FILE",
+            dir_okay=False,
+            help="Write all vectors in word2vec's text format, or in its binary one if FILE ends in .bin; also .gz.",
         ),
     ] = None
     picture: Annotated[
@@ -121,10 +126,17 @@ class EmbedOptions:
     ] = None
     device: Device = None
 
+    @cached_property
+    def file_width(self) -> int | None:
+        """The dimension of the vectors of a file; None if MODEL is none of vectors."""
+        from tfm.pipeline.model_io.vector_files import vector_width
+
+        return vector_width(self.model) if self.model.is_file() else None
+
     @property
     def is_of_text(self) -> bool:
         """Whether the vectors are counts of a text's words."""
-        return self.model.is_file()
+        return self.model.is_file() and self.file_width is None
 
     @property
     def shows(self) -> bool:
@@ -134,30 +146,30 @@ class EmbedOptions:
 
 @with_options
 def embed(options: EmbedOptions) -> None:
-    """Show the word vectors of a model, or of a text.
+    """Show the word vectors of a model, a file or a text.
 
-    The vectors are those of skip-gram or CBOW, or the embedding of any other model; of a text file counts of words
-    within a window; with --text those that the layers of a model make of a text.
+    The vectors are those of skip-gram or CBOW, or the embedding of any other model; those of a file, as other programs
+    write them; of a text file counts of words within a window; with --text those that the layers of a model make of a
+    text.
     """
     if options.text:
         _print_hidden_states(options, options.text)
         return
     _check_options(options)
     from tfm.cli.console import make_reporter
-    from tfm.cli.word_tables import iterate_word_tables, picture_glyphs_warning, vectors_of_model, vectors_of_text
+    from tfm.cli.word_tables import iterate_word_tables, picture_glyphs_warning
     from tfm.pipeline.artifacts.files import convert_os_errors, write_bytes_atomically
     from tfm.pipeline.artifacts.place import check_output_files
     from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES
+    from tfm.pipeline.model_io.pretrained_vectors import vectors_name_problem
 
+    if options.out is not None and (problem := vectors_name_problem(options.out.name)) is not None:
+        raise typer.BadParameter(problem, param_hint="--out")
     if options.picture is not None and options.picture.suffix not in PICTURE_SUFFIXES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint="--picture")
     check_output_files({"--out": options.out, "--picture": options.picture}, (options.model, options.words))
     reporter = make_reporter(tables_on_stdout=True)
-    word_vectors = (
-        vectors_of_text(options.model, options.window, one_hot=options.one_hot)
-        if options.is_of_text
-        else vectors_of_model(options.model, options.side, options.device)
-    )
+    word_vectors = _vectors_with_origin(options)
     tables = list(
         iterate_word_tables(
             word_vectors,
@@ -188,6 +200,16 @@ def embed(options: EmbedOptions) -> None:
         reporter.warn(warning)
 
 
+def _vectors_with_origin(options: EmbedOptions) -> "VectorsWithOrigin":
+    from tfm.cli.word_tables import vectors_of_file, vectors_of_model, vectors_of_text
+
+    if options.file_width is not None:
+        return vectors_of_file(options.model, options.file_width)
+    if options.is_of_text:
+        return vectors_of_text(options.model, options.window, one_hot=options.one_hot)
+    return vectors_of_model(options.model, options.side, options.device)
+
+
 def _check_options(options: EmbedOptions) -> None:
     """Raise BadParameter for options of word vectors that exclude each other, or lack what they need."""
     reject_flags(values_by_flag(options, "layer", "unit"), "it needs --text")
@@ -202,6 +224,8 @@ def _check_options(options: EmbedOptions) -> None:
         reject_flags(values_by_flag(options, "words"), "it needs --picture FILE")
     if not options.nearest:
         reject_flags(values_by_flag(options, "wordnet"), "it needs --nearest WORD")
+    if options.file_width is not None:
+        reject_flags(values_by_flag(options, "side", "pair", "device"), "it needs a model, and MODEL is word vectors")
     if not options.is_of_text:
         reject_flags(values_by_flag(options, *FILE_OPTIONS), "it needs a text file as MODEL")
         return
@@ -251,13 +275,10 @@ def _output_files(
     vectors: "WordVectors", out: Path | None, picture: Path | None, class_by_word: "Mapping[str, str] | None"
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents. class_by_word: the words of the picture, with the class of each."""
-    import gzip
-
     from tfm.pipeline.inference.neighbours import draw_word_plot as drawn
-    from tfm.pipeline.model_io.pretrained_vectors import format_vectors
+    from tfm.pipeline.model_io.pretrained_vectors import encode_vectors
 
     if out is not None:
-        content = format_vectors(vectors.rows, vectors.vectors).encode()
-        yield out, gzip.compress(content, mtime=0) if out.suffix == ".gz" else content
+        yield out, encode_vectors(vectors.rows, vectors.vectors, out.name)
     if picture is not None and class_by_word is not None:
         yield picture, drawn(vectors, class_by_word, picture.suffix)

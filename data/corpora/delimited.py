@@ -21,7 +21,7 @@ from tfm.data.corpora.markup.problems import check_lines, line_end_problem
 from tfm.data.corpora.paths.content_formats import check_layout
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.table_cells import column_names, join_cells
+from tfm.data.corpora.table_cells import column_names, join_cells, remark_line_breaks
 from tfm.data.corpora.tables.layouts import are_languages, cells_remark, has_usual_names
 from tfm.data.corpora.tables.lines import MAX_ROWS_SAMPLED, has_empty_ends, has_row_names
 from tfm.data.corpora.tables.structures import UNDECIDED_REMARK, is_undecided
@@ -206,6 +206,7 @@ def _select_cells(
     num_sources = len(corpus.source_columns)
     for number, (line, row) in enumerate(rows):
         try:
+            remark_line_breaks(row[column_indices[-1]], corpus, path)
             cells = [join_lines(row[index]) for index in column_indices]
             if (problem := next(filter(None, map(_json_cell_problem, cells)), None)) is not None:
                 raise DataError(problem, file=path, line=line)

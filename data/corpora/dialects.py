@@ -35,7 +35,8 @@ SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 DELIMITERS = {
     ",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars", "^": "carets", "~": "tildes", ":": "colons",
 }  # fmt: skip
-DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",", "^", "~", ":")
+USUAL_DELIMITERS = ("\t", "|", ";", ",")
+DELIMITERS_BY_PRIORITY = (*USUAL_DELIMITERS, "^", "~", ":")
 """Without a header, the delimiter that texts have least often is tried first."""
 NumberedRows = Iterator[tuple[int, list[str]]]
 
@@ -65,8 +66,11 @@ def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> st
     if (match := SEPARATOR_LINE.fullmatch(next(open_lines(path), "").strip('"'))) is not None:
         add_remark(path, f"cells are read as separated by {match[1]!r}, as its first line says")
         return match[1]
-    for delimiter in DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY:
-        if _splits_into_columns(path, delimiter, columns, is_headed=is_headed):
+    candidates = [(mark, columns) for mark in (DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY)]
+    if not is_headed and {*columns} == {"0"}:  # lines without any delimiter have a first cell, too
+        candidates = [*((mark, ["1"]) for mark in USUAL_DELIMITERS), *candidates]
+    for delimiter, wanted in candidates:
+        if _splits_into_columns(path, delimiter, wanted, is_headed=is_headed):
             if delimiter != ",":
                 add_remark(path, f"cells are read as separated by {DELIMITERS[delimiter]} (delimiter = {delimiter!r})")
             return delimiter
@@ -123,17 +127,17 @@ def find_tsv_quoting(path: Path) -> Quoting:
 
 
 def _splits_into_columns(path: Path, delimiter: str, columns: Sequence[str], *, is_headed: bool) -> bool:
-    """Whether the first rows are of the same length with this delimiter, and have these columns."""
-    rows: list[list[str]] = []
+    """Whether the first rows are of the same length with this delimiter and some quoting, and have these columns."""
     for quoting in QUOTINGS_OF_CSV:
         with suppress(DataError):
             rows = [row for _, row in islice(_quoted_rows(path, delimiter, quoting), MAX_ROWS_SAMPLED) if row]
-            break
-    if not rows or {*map(len, rows[1:])} - {row_width(rows[0], rows[1:])}:
-        return False
-    if is_headed:
-        return {*columns} <= {*rows[0]}
-    return len(rows[0]) > max(map(int, columns), default=0)
+            if rows and not {*map(len, rows[1:])} - {row_width(rows[0], rows[1:])}:
+                has_columns = (
+                    {*columns} <= {*rows[0]} if is_headed else len(rows[0]) > max(map(int, columns), default=0)
+                )
+                if has_columns:
+                    return True
+    return False
 
 
 def _has_uniform_width(path: Path, delimiter: str, quoting: Quoting) -> bool:

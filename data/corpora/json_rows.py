@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.table_cells import column_names, make_row
+from tfm.data.corpora.table_cells import column_names, make_row, remark_line_breaks
 from tfm.data.corpora.tables.json_items import iterate_items
 from tfm.data.corpora.tables.structures import (
     COLUMNS_PROBLEM,
@@ -80,6 +80,8 @@ def _make_row(record: object, corpus: CorpusConfig, path: Path, line_number: int
     for index, column in enumerate(names):
         is_source = index < num_sources
         value = _get_column_value(record, column, None if is_source else corpus.lists, path, line_number)
+        if isinstance(value, str):
+            remark_line_breaks(value, corpus, path)
         if corpus.classes and not is_source and holds_text(value):
             raise DataError(unused_names_problem(column), file=path, line=line_number)
         classes = class_names.get(column) if is_source else corpus.classes or class_names.get(column, ())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.paths.folder_hints import class_folders_hint, tagged_test_sets, transcripts_hint
-from tfm.data.corpora.paths.single_files import suggest_corpus_table
+from tfm.data.corpora.paths.single_files import suggest_corpus_table, target_table
 from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
     TRAINING_WORD_PATTERN,
@@ -22,7 +22,13 @@ from tfm.data.corpora.paths.split_names import (
     split_name_family,
     training_name_rank,
 )
-from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, file_pairs_hint, find_text_files
+from tfm.data.corpora.paths.text_folders import (
+    FilePairs,
+    drop_languages_from_names,
+    file_pairs_hint,
+    find_text_files,
+    text_splits_hint,
+)
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.corpus_keys.table_keys import split_columns
@@ -241,7 +247,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
         if config.target != "text" and any(
             isinstance(split, DataFiles) and split.kind == "lines" for split in splits.values()
         ):
-            raise DataError("its text files are one column, `text`")
+            raise DataError('its text files are one column, `text`: set data.source = "none", data.target = "text"')
         return list(splits)
     except DataError as error:
         if not os.path.isdir(config.path):
@@ -279,6 +285,8 @@ def _training_file_hint(config: DataConfig) -> str:
         corpus = suggest_corpus_table(candidates[0], split_columns(config.source), config.target)
     except DataError as error:
         return f"; {error}"
+    if corpus == target_table(candidates[0]) and (hint := text_splits_hint(candidates[0])):
+        return hint
     return f"; for {candidates[0].name} set data.train = {corpus}"
 
 

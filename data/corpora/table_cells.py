@@ -9,6 +9,7 @@ from typing import cast
 import pyarrow as pa
 
 from tfm.data.corpora.references import Row
+from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.tables.values import arrow_remedy, is_list_type
 from tfm.data.corpora.tables.variable_languages import language_column
 from tfm.data.corpus_config import CorpusConfig
@@ -24,6 +25,10 @@ from tfm.data.lines import join_lines
 
 MAX_NESTING_DEPTH = 4
 """How deep fields of structs are looked up."""
+LINE_BREAKS_REMARK = (
+    "line breaks within its texts are read as spaces: if a model is to learn lines (poems, code), write the texts into "
+    'a file of lines, for source = "none", target = FILE'
+)
 
 
 def column_names(corpus: CorpusConfig) -> list[str]:
@@ -34,6 +39,12 @@ def column_names(corpus: CorpusConfig) -> list[str]:
 def join_cells(cells: Iterable[str]) -> str:
     """The source that several cells of a row are, with a space between; empty ones add nothing."""
     return " ".join(filter(None, cells))
+
+
+def remark_line_breaks(text: str, corpus: CorpusConfig, path: Path | str) -> None:
+    """Remark that a text has several lines, where texts are read alone and not as a side of pairs."""
+    if corpus.source is None and "\n" in text.strip():
+        add_remark(path, LINE_BREAKS_REMARK)
 
 
 def cell_text(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str, line: int) -> str:
@@ -124,7 +135,7 @@ def _rows_of_table_part(
     for index, (name, column) in enumerate(zip(names, part.columns, strict=True)):
         class_names = (corpus.classes if index >= num_sources else ()) or classes.get(name)
         label_name = partial(class_name, names=class_names, column=name, file=path)
-        columns.append(_column_values(column, first_row, label_name))
+        columns.append(_column_values(column, first_row, label_name, partial(_one_line, corpus=corpus, path=path)))
     is_pair = num_sources < 2 and len(columns) == num_sources + 1
     if is_pair and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         sources = columns[0] if num_sources else [""] * len(part)
@@ -194,12 +205,23 @@ def _null_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.list_(pa.string())) if is_empty else column
 
 
+def _one_line(text: str | None, row: int, corpus: CorpusConfig, path: str) -> str:
+    remark_line_breaks(text or "", corpus, path)
+    return join_lines(text or "")
+
+
 def _column_values(
-    column: pa.ChunkedArray, first_row: int, label_name: Callable[..., str]
+    column: pa.ChunkedArray, first_row: int, label_name: Callable[..., str], one_line: Callable[..., str]
 ) -> list[str] | list[list[str]]:
-    """The cells of a column as texts. label_name: gives the name of a class by its value and `row`."""
-    has_classes = _is_class_label_type(_value_type(column.type))
-    cell: Callable[..., str] = label_name if has_classes else lambda text, row: join_lines(text or "")
+    """The cells of a column as texts.
+
+    Args:
+        column: the column.
+        first_row: the number of its first row.
+        label_name: gives the name of a class by its value and `row`.
+        one_line: gives a text on one line by the text and `row`.
+    """
+    cell = label_name if _is_class_label_type(_value_type(column.type)) else one_line
     rows = enumerate(column.to_pylist(), first_row)
     if is_list_type(column.type):
         return [[cell(each, row=row) for each in value or ()] for row, value in rows]

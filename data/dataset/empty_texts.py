@@ -1,11 +1,14 @@
-"""Validation and test pairs without a text: empty cells, null, blank lines; kept, and therefore reported."""
+"""Validation and test pairs without a text: empty cells, null, blank lines; kept, and therefore reported.
+
+Texts alone may be blank where those of the training data are, too.
+"""
 
 from dataclasses import dataclass
 
 from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe_corpus
 from tfm.data.dataset.examples import ExampleChunk
-from tfm.data.errors import format_count
+from tfm.data.errors import format_count, format_share
 
 
 @dataclass
@@ -16,17 +19,21 @@ class EmptyTextCounter:
         rows: the number of pairs.
         sources: the number of empty sources.
         targets: the number of pairs without a target.
+        blank_texts: the number of blank texts alone.
         first: the pair and corpus of the first, for messages.
     """
 
     rows: int = 0
     sources: int = 0
     targets: int = 0
+    blank_texts: int = 0
     first: str = ""
 
     def add(self, chunk: ExampleChunk, corpus: Corpus) -> None:
         """Count the pairs of a chunk; of texts without a source an empty one is a line break."""
         if not corpus.has_source:
+            self.blank_texts += sum(map(is_blank, chunk.target.texts))
+            self.rows += len(chunk)
             return
         extra_references = chunk.extra_references or [()] * len(chunk)
         for row, source, target, references in zip(
@@ -40,8 +47,14 @@ class EmptyTextCounter:
                 self.first = f"pair {row + 1} of {describe_corpus(corpus)}"
         self.rows += len(chunk)
 
-    def warning(self, split: str) -> str | None:
-        """The warning about a split that has any."""
+    def warning(self, split: str, *, training_drops_empty: bool = False) -> str | None:
+        """The warning about a split that has any; blank texts alone are none where the training data have theirs."""
+        if self.blank_texts and training_drops_empty:
+            return (
+                f"{format_share(self.blank_texts, self.rows, 'text', 'is', 'are')} blank in the {split} split, and "
+                'those of the training data are dropped: for a language model set data.limits.empty = "keep", or '
+                "remove them"
+            )
         counts = {"source": self.sources, "target": self.targets}
         descriptions = [f"{count:,} empty {side}{'s' if count > 1 else ''}" for side, count in counts.items() if count]
         if not descriptions:

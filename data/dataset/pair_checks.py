@@ -23,8 +23,9 @@ def check_token_budget(chunk: ExampleChunk, corpus: Corpus, budget: int) -> None
     long_rows = np.flatnonzero(lengths > budget)
     if len(long_rows):
         row, length = int(chunk.rows[long_rows[0]]) + 1, int(lengths[long_rows[0]])
+        noun = "pair" if corpus.has_source else "text"
         raise DataError(
-            f"pair {row} has {length} tokens including its end token, but a batch holds {budget}: "
+            f"{noun} {row} has {length} tokens including its end token, but a batch holds {budget}: "
             "raise data.batch_tokens, or lower data.limits.max_length to drop it",
             file=describe_corpus(corpus),
         )

@@ -31,7 +31,10 @@ Pixels: TypeAlias = NDArray[np.uint8]
 
 # Formats with decoders that run no other program, unlike that of EPS.
 PIL_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
-IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
+IMAGE_EXTENSIONS = (
+    ".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm",
+    ".pnm",
+)  # fmt: skip
 MAX_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each
 MAX_FILE_BYTES = 2**28
 MAX_STRIP_PIXELS = 2**22
@@ -158,9 +161,9 @@ def _check_header(image: Image.Image, name: str) -> list[str]:
         raise DataError("is animated, or has several pages: save the picture that is meant", file=name)
     kind = ""
     if image.mode not in PIL_MODES and not image.mode.startswith("I;16"):
-        kind = f"of mode {image.mode}"
+        kind = f"of mode {image.mode} "
     elif image.mode == "I" and image.format == "TIFF":
-        kind = "with a sign or of 32 bits"
+        kind = "with a sign or of 32 bits "
     if kind:
         raise DataError(
             f"has pixels {kind}without a known black and white: scale its values to 0 (black) to 255 (white), "

@@ -17,11 +17,14 @@ from tfm.data.formats.hub.hub_folder import resolve_inside_folder
 from tfm.data.formats.hub.split_names import SPLIT_WORDS
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import IMAGE_EXTENSIONS
+from tfm.data.safe_files import open_regular_file
 
 FILE_NAME_COLUMN = "file_name"
 TableReader: TypeAlias = Callable[[CorpusConfig], Iterator[tuple[str, ...]]]
 METADATA_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 METADATA_STEM = "metadata"
+TABLE_EXTENSIONS, TABLE_DELIMITERS, MAX_HEAD_BYTES = (".csv", ".tsv", ".txt"), (",", "\t", ";", "|"), 2**16
+"""Tables of other names, of which the first two lines are looked at."""
 SPLIT_NAMES = frozenset(word for words in SPLIT_WORDS.values() for word in words)
 
 
@@ -191,6 +194,9 @@ def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -
         advice = _misnamed_table_advice(folder, files) or "labels are folders"
         raise DataError(f"there is no metadata.csv, so no column {format_names(columns)}: {advice}", file=folder)
     _check_equally_deep(folder, images, _misnamed_table_advice(folder, files) or "write metadata.csv")
+    if len({file.parent for file in images}) == 1 and (advice := _misnamed_table_advice(folder, files)):
+        problem = f"all its images lie in {format_names([images[0].parent.name])}, which would be the label of each"
+        raise DataError(f"{problem}: {advice}", file=folder)
     for label in (file.parent for file in images):
         if label.name != escape_control_characters(label.name, keep=""):
             raise DataError("a label is one line of UTF-8: rename this folder", file=label)
@@ -205,6 +211,23 @@ def _misnamed_table_advice(folder: Path, files: Sequence[Path]) -> str:
             return f"rename {name}, which is not read, to {file.name.lower()}"
         if file.name.lower().partition(".")[0] == METADATA_STEM:
             return f"save {name}, which is not read, as metadata.csv (separated by commas) or metadata.jsonl"
+    return next(filter(None, (_other_table_advice(folder, file, files) for file in files)), "")
+
+
+def _other_table_advice(folder: Path, file: Path, files: Sequence[Path]) -> str:
+    """Advice on a table of any name whose first row names an image, as of Kaggle and Flickr8k; "" if it does not."""
+    if file.suffix.lower() not in TABLE_EXTENSIONS:
+        return ""
+    with open_regular_file(file) as stream:
+        head = stream.read(MAX_HEAD_BYTES).decode("utf-8-sig", "replace").splitlines()[:2]
+    images = {each.name: each for each in files if each.suffix.lower() in IMAGE_EXTENSIONS}
+    for delimiter in TABLE_DELIMITERS if len(head) == 2 else ():
+        header, row = ([cell.strip('"') for cell in line.split(delimiter)] for line in head)
+        for column, cell in zip(header, row, strict=False):
+            if (image := images.get(PurePosixPath(cell).name)) is not None and column not in images:
+                place = format_names([(image.parent / METADATA_FILES[0]).relative_to(folder).as_posix()])
+                name = format_names([file.relative_to(folder).as_posix()])
+                return f"save {name} as {place} (separated by commas), with {FILE_NAME_COLUMN} for {column!r:.40}"
     return ""
 
 

@@ -21,7 +21,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.label_fonts import font_rc_params
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.pretrained_vectors import model_word_vectors
-from tfm.pipeline.model_io.vector_files import Matrix
+from tfm.pipeline.model_io.vector_files import Matrix, read_vectors
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 MAX_WORDS_IN_PLOT = 100
@@ -39,7 +39,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class WordVectors:
-    """The word vectors of one side of a model, or of a text: rows (V, E), and the row of each word.
+    """The word vectors of one side of a model, of a file, or of a text: rows (V, E), and the row of each word.
 
     owner: whose words they are, in messages.
     """
@@ -61,6 +61,14 @@ class WordVectors:
         if not rows:
             raise DataError("no piece of its vocabulary spells a word", file=loaded.folder)
         return cls(rows, vectors)
+
+    @classmethod
+    def from_file(cls, file: Path, width: int) -> "WordVectors":
+        """Return the vectors of a file, which are `width` wide. Raises DataError if it has none or is damaged."""
+        vectors = read_vectors(file, width, None)
+        if not vectors:
+            raise DataError("has no word", file=file)
+        return cls({word: row for row, word in enumerate(vectors)}, np.stack([*vectors.values()]), str(file))
 
     def __getitem__(self, word: str) -> Matrix:
         """The vector of a word. Raises RecipeError, which names words like it, if it has none."""

@@ -1,11 +1,13 @@
 """Word vectors that embeddings start from, and those of a model, as word2vec's text format has them."""
 
+import gzip
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tfm.data.compression.files import COMPRESSION_ENDINGS
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Input
@@ -103,6 +105,42 @@ def read_wanted_vectors(path: Path, side: str, width: int, vocabulary: Collectio
     if vectors.shape[1] != width:
         raise width_error(vectors.shape[1], width, path, None)
     return {word: vectors[words[word]] for word in vocabulary if word in words}
+
+
+def vectors_name_problem(name: str) -> str | None:
+    """Why vectors are not written into a file of this name; None if they are."""
+    is_compressed_otherwise = name.endswith(COMPRESSION_ENDINGS) and not name.endswith(".gz")
+    return "of compressed vectors its name ends in .gz" if is_compressed_otherwise else None
+
+
+def encode_vectors(words: Mapping[str, int], vectors: Matrix, name: str) -> bytes:
+    """The bytes of a file of vectors in the format that its name says: word2vec's binary one (.bin), or text; .gz.
+
+    Args:
+        words: the words, with their rows.
+        vectors: (V, E), the vectors.
+        name: of the file.
+
+    Raises:
+        DataError: a word cannot be written in the binary format.
+    """
+    is_binary = name.removesuffix(".gz").endswith(".bin")
+    content = pack_vectors(words, vectors) if is_binary else format_vectors(words, vectors).encode()
+    return gzip.compress(content, mtime=0) if name.endswith(".gz") else content
+
+
+def pack_vectors(words: Mapping[str, int], vectors: Matrix) -> bytes:
+    """The vectors of some words, by their rows in (V, E), in word2vec's binary format.
+
+    Raises:
+        DataError: a word holds a space, which ends a word there.
+    """
+    if (word := next((word for word in words if " " in word), None)) is not None:
+        raise DataError(
+            f"the word {word!r:.80} holds a space, which ends a word in word2vec's binary format: write text"
+        )
+    rows = (word.encode() + b" " + vectors[row].astype("<f4").tobytes() + b"\n" for word, row in words.items())
+    return b"".join([f"{len(words)} {vectors.shape[1]}\n".encode(), *rows])
 
 
 def format_vectors(words: Mapping[str, int], vectors: Matrix) -> str:

@@ -9,6 +9,7 @@ reads it: radimrehurek.com/gensim/models/keyedvectors.html).
 import codecs
 import re
 from collections.abc import Collection, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,6 +28,8 @@ BLANK_PATTERN = re.compile(r"[ \t]+")
 NUM_PEEK_BYTES = 2**16
 READ_BLOCK_BYTES = 2**20
 MAX_WORD_BYTES = 2**16
+MAX_LINES_SAMPLED = 10
+"""The first lines by which a file is known as word vectors."""
 UNSUPPORTED_FORMATS = {
     b"\xba\x16\x4f\x2f": "is a model of fastText: give the text file .vec that it wrote beside it",
     b"\x80": "is a Python pickle, which may run anything and is not read: use save_word2vec_format of gensim",
@@ -35,7 +38,31 @@ UNSUPPORTED_FORMATS = {
 """Problems of files in other formats, by their first bytes."""
 
 
-def read_vectors(file: Path, width: int, words: Collection[str]) -> dict[str, Matrix]:
+def vector_width(file: Path) -> int | None:
+    """The dimension of the vectors of a file (E), from its beginning; None if it seems to hold none. Some of its first
+    lines may be damaged.
+
+    Raises:
+        DataError: it is of a program that no text comes from.
+    """
+    if _is_binary(file):
+        with open_maybe_compressed(file) as stream:
+            return int(stream.readline().split()[1])
+    first, *rows = [line.rstrip(" \t") for line in islice(open_lines(file), MAX_LINES_SAMPLED + 1)] or [""]
+    is_headed = HEADER_PATTERN.fullmatch(f"{first}\n".encode()) is not None
+    rows = rows if is_headed else [first, *rows]
+    rows_by_width: dict[int, list[list[str]]] = {}
+    for fields in (BLANK_PATTERN.split(row) for row in rows if row):
+        rows_by_width.setdefault(_num_trailing_numbers(fields), []).append(fields)
+    width, vector_rows = max(rows_by_width.items(), key=lambda each: len(each[1]), default=(0, []))
+    if width < 2 or 2 * len(vector_rows) < sum(map(len, rows_by_width.values())):
+        return None
+    has_fractions = any("." in number for fields in vector_rows for number in fields[-width:])
+    has_words = is_headed or not all(_is_number(fields[0]) for fields in vector_rows)
+    return width if has_fractions and has_words else None
+
+
+def read_vectors(file: Path, width: int, words: Collection[str] | None) -> dict[str, Matrix]:
     """Read the vectors of these words that are in a file; of a word that comes up again, the first.
 
     The file is read block by block, and may be compressed.
@@ -43,7 +70,7 @@ def read_vectors(file: Path, width: int, words: Collection[str]) -> dict[str, Ma
     Args:
         file: words with their vectors.
         width: the dimension of the vectors (E).
-        words: the words.
+        words: the words; None for all.
 
     Returns:
         The vectors (E,) by word.
@@ -75,7 +102,7 @@ def _is_binary(file: Path) -> bool:
     return any(char < " " and char not in "\t\r\n" for char in text)
 
 
-def _read_binary(file: Path, width: int, words: Collection[str]) -> dict[str, Matrix]:
+def _read_binary(file: Path, width: int, words: Collection[str] | None) -> dict[str, Matrix]:
     vectors: dict[str, Matrix] = {}
     with open_maybe_compressed(file) as stream:
         num_promised, file_width = map(int, stream.readline(2 * MAX_HEADER_NUMBER_DIGITS + 10).split())
@@ -98,7 +125,7 @@ def _read_binary(file: Path, width: int, words: Collection[str]) -> dict[str, Ma
                 problem = f"word {number + 1} has bytes that no text has: are words without spaces, and numbers of fp32"
                 raise DataError(f"{problem}, {width} a word, as its first line says?", file=file)
             position = end + 1 + num_bytes
-            if word in words and word not in vectors:
+            if (words is None or word in words) and word not in vectors:
                 vectors[word] = _check_finite(
                     np.frombuffer(buffer, "<f4", width, end + 1).astype(np.float32), file, None
                 )
@@ -113,7 +140,7 @@ def _read_binary(file: Path, width: int, words: Collection[str]) -> dict[str, Ma
     return vectors
 
 
-def _read_text(file: Path, width: int, words: Collection[str]) -> dict[str, Matrix]:
+def _read_text(file: Path, width: int, words: Collection[str] | None) -> dict[str, Matrix]:
     vectors: dict[str, Matrix] = {}
     num_promised, num_vectors = None, 0
     for number, line in enumerate(open_lines(file), 1):
@@ -130,7 +157,7 @@ def _read_text(file: Path, width: int, words: Collection[str]) -> dict[str, Matr
             _check_first_vector(line, width, file, number, is_headed=num_promised is not None)
         word, numbers = _split_vector_line(line, width, file, number)
         num_vectors += 1
-        if word in words and word not in vectors:
+        if (words is None or word in words) and word not in vectors:
             vectors[word] = _parse_vector(numbers, file, number)
     if num_promised is not None and num_promised != num_vectors:
         header_count = format_count(num_promised, "vector")
@@ -144,9 +171,7 @@ def _check_first_vector(line: str, width: int, file: Path, number: int, *, is_he
     fields = BLANK_PATTERN.split(line)
     if len(fields) == width + 1:
         return
-    num_numbers = next(
-        (count for count, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields) - 1
-    )
+    num_numbers = _num_trailing_numbers(fields)
     if num_numbers == 0:
         problem = "is no vector: a line has a word and its numbers, with spaces or a tab between"
         raise DataError(problem, file=file, line=number)
@@ -155,6 +180,11 @@ def _check_first_vector(line: str, width: int, file: Path, number: int, *, is_he
         raise DataError(problem, file=file, line=number)
     if num_numbers != width:
         raise width_error(num_numbers, width, file, number)
+
+
+def _num_trailing_numbers(fields: Sequence[str]) -> int:
+    """How many numbers a line ends in; its first field is a word, even if that is one."""
+    return next((count for count, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields) - 1)
 
 
 def _split_vector_line(line: str, width: int, file: Path, number: int) -> tuple[str, list[str]]:

@@ -79,7 +79,7 @@ def score_likelihood(
             loaded.model.eval(), World(device=device), bar.advance
         )
     if not count:
-        raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
+        raise DataError(f"{name} has nothing that this model ({config.task}) predicts: it has {task.empty_message}")
     signature = _likelihood_signature(config, count, task.num_draws) + _signature_addition(
         config, split, num_long, name, reporter
     )

@@ -126,7 +126,9 @@ def preprocess(
         report = _write_report(draft, data, counts)
         unknown = _unseen_labels(draft.folder, [*splits.corpora_by_split()], tokenizers[1])
     _show_results(data, counts, report, reporter)
-    for warning in (*unknown, *(each.warning(name) for name, each in empty.items())):
+    drops_empty = data.limits.empty == "drop"
+    empty_warnings = (each.warning(name, training_drops_empty=drops_empty) for name, each in empty.items())
+    for warning in (*unknown, *empty_warnings):
         if warning is not None:
             reporter.warn(warning)
     reporter.line(f"dataset: {out}")

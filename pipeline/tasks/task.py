@@ -147,11 +147,13 @@ class Task(Protocol):
     """Interface of a task, as training, validation and scoring need it. The result of `batch` has `.to(device)`.
 
     has_perplexity: whether the loss is -log p of the predictions, so that there is a perplexity. num_draws: the number
-    of random draws that `evaluate` sums up; each follows from the text and its number alone.
+    of random draws that `evaluate` sums up; each follows from the text and its number alone. empty_message: the words
+    for a split without predictions.
     """
 
     has_perplexity: bool
     num_draws: int
+    empty_message: str
 
     def batch(self, split: Split, rows: Rows) -> Any: ...
     def lengths(self, split: Split) -> tuple[Ints, Ints]: ...

@@ -54,6 +54,30 @@ def test_vectors_are_written_and_an_embedding_starts_from_them(stages: Stages, t
     assert "training: 12 of 12 source pieces start from" in trained.err
 
 
+@pytest.mark.parametrize("name", ["v.txt", "v.vec.gz", "v.bin", "v.bin.gz"])
+def test_vectors_that_were_written_are_asked_as_those_of_the_model(name: str, stages: Stages, tmp_path: Path) -> None:
+    """So are GloVe's and fastText's, which were texts with counts of neighbours, or refused as no text."""
+    file, again = tmp_path / name, tmp_path / "again.txt"
+    written = tfm("embed", stages.folder, "--out", file)
+    assert written.code == 0, written.err
+    words = ("--nearest", "eins", "--analogy", "eins", "one", "zwei", "--json")
+    of_file, of_model = tfm("embed", file, *words, "--out", again), tfm("embed", stages.folder, *words)
+    assert of_file.code == 0, of_file.err
+    assert of_file.out == of_model.out
+    assert tfm("embed", stages.folder, "--out", tmp_path / "text.txt").code == 0
+    assert again.read_bytes() == (tmp_path / "text.txt").read_bytes()
+    assert tfm("embed", file, "--picture", tmp_path / "p.svg").code == 0
+    for flags, code, problem in (
+        (("--nearest", "einz"), 2, "has no vector for 'einz'; it has 'eins'"),
+        (("--pair", "eins", "two"), 2, "it needs a model, and MODEL is word vectors"),
+        (("--concordance", "eins"), 2, "it needs a text file as MODEL"),
+        (("--out", "v.txt.xz"), 2, "of compressed vectors its name ends in .gz"),
+    ):
+        refused = tfm("embed", file, *flags)
+        assert refused.code == code
+        assert problem in " ".join(refused.err.split())
+
+
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_a_picture(kind: str, stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

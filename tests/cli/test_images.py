@@ -288,6 +288,11 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
         (("translate", "runs/captions"), 2, "reads images: name files"),
         (("translate", "runs/captions", "-"), 2, "reads images: name files"),
         (("generate", "runs/captions", "--prompt", "x"), 65, "not a language model"),
+        (
+            ("evaluate", "--model", "runs/captions", "--source", "test", "--reference", "test.txt"),
+            65,
+            "reads images, not text: `tfm translate MODEL IMAGES --out DIR` writes captions, which --hypotheses scores",
+        ),
         (("export", "runs/captions", "--to", "ctranslate2", "--out", "ct2"), 65, "reads images, not text"),
         (("export", "runs/captions", "--to", "huggingface", "--out", "hf"), 65, "reads images, not text"),
         (("export", "runs/labels", "--to", "huggingface", "--out", "hf"), 65, "reads images, not text"),

@@ -63,7 +63,10 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     ): MEMORY_REASON.format("po"),
     re.compile(
         rf"([0-9]+ [0-9]+[ \t]*\n)?((?![0-9.-]+\s)\S+([ \t]-?[0-9]+\.[0-9]+(e-?[0-9]+)?){{4,}}[ \t]*{EOL}){{2}}"
-    ): ("is word vectors, and no text: model.source_vectors and model.target_vectors of a recipe read them"),
+    ): (
+        "is word vectors, and no text: `tfm embed` reads them, and model.source_vectors and model.target_vectors of a "
+        "recipe do"
+    ),
     re.compile(r"(;;.*\n)*(SPEAKER|SPKR-INFO|LEXEME|NON-SPEECH)([ \t]+\S+){2}([ \t]+([0-9.]+|<NA>)){2}[ \t]+<NA>"): (
         "is RTTM, which has times of speakers and no texts"
     ),

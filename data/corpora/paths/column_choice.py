@@ -32,6 +32,7 @@ DATE_PATTERN = re.compile(
 UNREAD_PATTERNS = (MEDIA_PATTERN, FILE_PATTERN, URL_PATTERN, DATE_PATTERN)
 MIN_NAMES, MIN_ROWS_PER_NAME = 3, 20
 """A name that is also a cell is none of fewer columns, or where it is more often a cell."""
+TEXT_NAME = "text"
 MAX_VERSES_JUDGED = 20
 """Verses whose numbers are compared; further down some may be missing."""
 
@@ -179,6 +180,20 @@ def choose_column_indices(
         return texts[0], *targets[:1]
     chosen = free if len(free) > 1 else texts
     return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
+
+
+def choose_text_index(rows: Sequence[Sequence[str]], num_columns: int, names: Sequence[str] = ()) -> int:
+    """The column of texts alone: that which is called so, else that with the longest cells, the last of several.
+
+    Args:
+        rows: the first of the table, without a header.
+        num_columns: their number.
+        names: of the columns, if they have some.
+    """
+    if TEXT_NAME in names:
+        return names.index(TEXT_NAME)
+    lengths = [sum(len(row[index]) for row in rows if index < len(row)) for index in range(num_columns)]
+    return max(range(num_columns), key=lambda index: (lengths[index], index), default=0)
 
 
 def _find_texts(columns: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[list[int], list[int], set[int]]:

@@ -34,9 +34,11 @@ def files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tupl
             continue
         if problem := _unnamed_side_problem(corpus, path_or_url):
             raise DataError(problem, file=path_or_url)
-        paths = (
-            [path_or_url] if corpus.format == "text" or os.path.exists(path_or_url) else sorted(glob.glob(path_or_url))
-        )
+        is_side = corpus.format == "text" and corpus.has_source  # lines of one file belong to those of another
+        paths = [path_or_url] if is_side or os.path.exists(path_or_url) else sorted(glob.glob(path_or_url))
+        if corpus.format == "text" and not is_side and any(map(os.path.isdir, paths)):
+            folder = next(filter(os.path.isdir, paths))
+            raise DataError(f'is a folder: name the files in it, as target = "{Path(folder) / "*.txt"}"', file=folder)
         if not paths:
             raise missing_file_error(path_or_url)
         named_files += [(each, check_is_file(Path(each))) for each in paths]

@@ -56,17 +56,18 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     return f"{table} }}" if format_ in FORMATS_WITH_DEFAULTS else _column_table(table, detected, sources, target)
 
 
-def _target_table(path: Path) -> str:
+def target_table(path: Path) -> str:
+    """A table for a file of texts alone."""
     return f'{{ source = "none", target = "{path}" }}'
 
 
 def _text_table(path: Path, sources: Sequence[str]) -> str:
     """A table for a file of texts, which has one side of pairs or texts alone."""
     if not sources:
-        return _target_table(path)
+        return target_table(path)
     check_problems(path, [tagged_words_problem(path)])
     pair = f'{{ source = "{path}", target = "OTHER" }}'
-    return f"{pair}, where line i of OTHER is the translation of line i, or {_target_table(path)} for texts alone"
+    return f"{pair}, where line i of OTHER is the translation of line i, or {target_table(path)} for texts alone"
 
 
 def _labelled_table(table: str, path: Path, sources: Sequence[str]) -> str:
@@ -80,7 +81,7 @@ def _labelled_table(table: str, path: Path, sources: Sequence[str]) -> str:
         return words
     if not are_word_pairs(lines):
         return f"{table} }}"
-    return f"{words}, or {_target_table(path)} if its lines are texts" if sources else _target_table(path)
+    return f"{words}, or {target_table(path)} if its lines are texts" if sources else target_table(path)
 
 
 def _conll_columns(path: Path) -> str:
@@ -129,7 +130,7 @@ def _choose_columns(detected: DetectedColumns, sources: Sequence[str], target: s
     if {*sources, target}.issubset(detected.names):
         return [*sources, target]
     if len(detected.names) < 2 or not sources:
-        return [detected.names[-1] if detected.names else target]
+        return [detected.names[detected.text_index] if detected.names else target]
     return [detected.names[index] for index in detected.column_indices]
 
 

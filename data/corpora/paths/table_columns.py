@@ -17,6 +17,7 @@ from tfm.data.corpora.json_rows import first_rows
 from tfm.data.corpora.paths.column_choice import (
     are_tatoeba_rows,
     choose_column_indices,
+    choose_text_index,
     column_indices_by_name,
     differs_from_rows,
     has_repeated_names,
@@ -48,6 +49,7 @@ class DetectedColumns:
         is_sure: whether it is sure which they are.
         is_headed: if it is not, whether the first row seems to name them.
         column_indices: the places of those to read, that of the target last.
+        text_index: the place of the one that is read where texts alone are.
         with_lists: names of those with lists of texts.
         has_repeated_names: whether a header names two of them alike, so that they are taken by number.
         has_languages: whether its rows are sentences of several languages, each with a number, as Tatoeba has them.
@@ -58,6 +60,7 @@ class DetectedColumns:
     is_sure: bool = True
     is_headed: bool = True
     column_indices: tuple[int, ...] = (0, 1)
+    text_index: int = -1
     with_lists: frozenset[str] = frozenset()
     has_repeated_names: bool = False
     has_languages: bool = False
@@ -96,12 +99,18 @@ def _detect_text_columns(path: Path, delimiter: str, quoting: Quoting) -> Detect
         other_rows = [row for row in other_rows if row != first]
     if has_repeated_names(first, other_rows):
         column_indices = column_indices_by_name(first) or choose_column_indices(other_rows, len(first))
-        return DetectedColumns(range(len(first)), column_indices=column_indices, has_repeated_names=True)
+        text_index = choose_text_index(other_rows, len(first), first)
+        return DetectedColumns(
+            range(len(first)), column_indices=column_indices, text_index=text_index, has_repeated_names=True
+        )
     if not is_header(first, other_rows):
         check_problems(path, [unnamed_choices_problem(rows)])
         column_indices = choose_column_indices(rows, len(first))
         return DetectedColumns(
-            range(len(first)), column_indices=column_indices, has_languages=are_tatoeba_rows(rows, column_indices)
+            range(len(first)),
+            column_indices=column_indices,
+            text_index=choose_text_index(rows, len(first)),
+            has_languages=are_tatoeba_rows(rows, column_indices),
         )
     check_problems(path, [choices_problem([dict(zip(first, row, strict=False)) for row in other_rows])])
     named_indices = column_indices_by_name(first)
@@ -109,7 +118,11 @@ def _detect_text_columns(path: Path, delimiter: str, quoting: Quoting) -> Detect
         named_indices is not None or has_usual_names(first) or not other_rows or differs_from_rows(first, other_rows)
     )
     return DetectedColumns(
-        first, not first[0], is_headed, named_indices or choose_column_indices(other_rows, len(first), first)
+        first,
+        not first[0],
+        is_headed,
+        named_indices or choose_column_indices(other_rows, len(first), first),
+        choose_text_index(other_rows, len(first), first),
     )
 
 
@@ -150,7 +163,8 @@ def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColum
     cells = [[_value_text(row.get(name)) for name in names] for row in rows]
     column_indices = column_indices_by_name(names) or choose_column_indices(cells, len(names), names)
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
-    return DetectedColumns(names, column_indices=column_indices, with_lists=with_lists)
+    text_index = choose_text_index(cells, len(names), names)
+    return DetectedColumns(names, column_indices=column_indices, text_index=text_index, with_lists=with_lists)
 
 
 def _check_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:

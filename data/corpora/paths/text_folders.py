@@ -71,6 +71,17 @@ def find_text_files(
     return pairs, unpaired_files
 
 
+def text_splits_hint(training_file: Path) -> str:
+    """Name the splits of texts alone beside a training file, as of WikiText (wiki.train.tokens), and the key that reads
+    them; empty if there are none, or the files are `.txt`, which are a dataset of their own.
+    """
+    ending = strip_compression_ending(training_file.name).rpartition(".")[2]
+    splits, _ = find_text_files(training_file.parent, None, ending)
+    if len(splits) < 2 or ending == "txt":
+        return ""
+    return f'; it has {format_names([f"{name}.{ending}" for name in splits])}: set data.target = "{ending}"'
+
+
 def drop_languages_from_names(pairs: FilePairs, source: str, target: str) -> dict[str, tuple[Path | None, Path]]:
     """Pairs of files by their names without the two languages: train for `train.en-ro`, opus-train for
     `opus.en-ro-train`.

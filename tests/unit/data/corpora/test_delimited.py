@@ -137,6 +137,30 @@ def test_backslashes_are_text_unless_a_file_cannot_be_read_so(tmp_path: Path) ->
     assert remarks(tmp_path / "a.csv", escaped) == ['backslashes are read as escapes (quoting = "backslash")']
 
 
+@pytest.mark.parametrize("mark", [";", "|", "\t", ","])
+def test_the_first_column_alone_is_no_whole_line(mark: str, tmp_path: Path) -> None:
+    """Any delimiter leaves a line a first cell, and so whole lines of a CSV were its first column."""
+    first_alone = {"source": None, "target": 0}
+    assert read(tmp_path / "a.csv", f"a b{mark}x\nc{mark}y\n", **first_alone) == [("", "a b"), ("", "c")]
+    lines = "One, two.\nNone\nA: b\n"
+    assert read(tmp_path / "b.csv", lines, **first_alone) == [("", line) for line in lines.splitlines()]
+
+
+@pytest.mark.parametrize("mark", [";", "|", "\t", "^"])
+def test_a_delimiter_that_a_backslash_escapes_is_found_without_a_quotation_mark(mark: str, tmp_path: Path) -> None:
+    """Backslashes were tried only if doubled quotation marks gave an error, and not where rows got other widths."""
+    rows = [["", "", ""], ["a", f"b{mark}", "c"], [f"{mark}{mark}", "d", ""]]
+    stream = io.StringIO()
+    how = {"delimiter": mark, "quoting": csv.QUOTE_NONE, "escapechar": "\\", "doublequote": False}
+    csv.writer(stream, lineterminator="\n", **how).writerows(rows)  # type: ignore[arg-type]
+    expected = [(first, second) for first, second, _ in rows]
+    assert (
+        read(tmp_path / "a.csv", "one;second;3\n".replace(";", mark) + stream.getvalue(), source="one", target="second")
+        == expected
+    )
+    assert read(tmp_path / "a.csv", stream.getvalue(), **BY_NUMBER) == expected
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

@@ -3,6 +3,10 @@
 import json
 from pathlib import Path
 
+import datasets
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tfm.data.corpora.remarks import collect_remarks
@@ -91,3 +95,30 @@ def test_lines_that_stand_for_verses_of_the_line_before_are_counted(tmp_path: Pa
         (remark,) = [str(each) for each in remarks]
         assert "2 lines are <range>, a verse that stands in the line before (eBible)" in remark
         assert str(source) in remark
+
+
+@pytest.mark.parametrize("texts", [["a\nb", "c"], ["a\n", "\nb\r\n"]])
+@pytest.mark.parametrize("source", [None, "id"])
+@pytest.mark.parametrize("format_", ["jsonl", "csv", "tsv", "parquet", "huggingface"])
+def test_lines_of_texts_alone_that_are_joined_are_remarked(
+    format_: str, source: str | None, texts: list[str], tmp_path: Path
+) -> None:
+    """A language model of poems or code in JSON saw no line break, without a word."""
+    file = tmp_path / f"a.{format_}"
+    columns = {"id": ["1", "2"], "text": texts}
+    if format_ == "jsonl":
+        rows = ({"id": key, "text": text} for key, text in zip(*columns.values(), strict=True))
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    elif format_ == "parquet":
+        pq.write_table(pa.table(columns), file)
+    elif format_ == "huggingface":
+        datasets.Dataset.from_dict(columns).save_to_disk(file)
+    else:
+        file.write_bytes(pd.DataFrame(columns).to_csv(index=False, sep="\t" if format_ == "tsv" else ",").encode())
+    config = {"format": format_, "path": str(file), "source": source, "target": "text"}
+    corpus = CorpusConfig.model_validate(config | ({"quoting": "double"} if format_ == "tsv" else {}))
+    with collect_remarks() as remarks:
+        pairs = list(read_pairs(corpus))
+    assert [target for _, target in pairs] == [text.replace("\r", "").replace("\n", " ") for text in texts]
+    found = [remark for remark in remarks if "line breaks within its texts are read as spaces" in remark]
+    assert len(found) == (source is None and texts[1] == "c")

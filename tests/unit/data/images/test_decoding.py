@@ -257,7 +257,7 @@ def test_what_has_no_known_black_and_white_is_refused() -> None:
     remedy = "scale its values to 0 (black) to 255 (white), and save 8 bits of each"
     for kind, pixels in ((np.float32, "pixels of mode F"), (np.int32, "pixels with a sign or of 32 bits")):
         said = refused(saved(Image.fromarray(np.zeros((6, 8), kind)), "TIFF"))
-        assert said == f"has {pixels}without a known black and white: {remedy}"
+        assert said == f"has {pixels} without a known black and white: {remedy}"
 
 
 def test_what_pillow_warns_of_is_a_conversion() -> None:

@@ -15,6 +15,7 @@ from PIL import Image
 
 from tfm.data.corpora.sources import read_rows
 from tfm.data.errors import DataError
+from tfm.data.images.decoding import IMAGE_EXTENSIONS
 from tfm.data.images.imagefolder import read_imagefolder
 
 
@@ -49,6 +50,15 @@ def test_folders_are_labels(tmp_path: Path) -> None:
     ]
     assert left_out == ["README.md"]
     assert found(tmp_path, ["label"]) == found(tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".jfif", ".JPE", ".pnm"])
+def test_further_endings_of_formats_that_are_read_are_those_of_images(ending: str, tmp_path: Path) -> None:
+    """A browser on Windows saves JPEG as .jfif: such files were counted as others, and training did without them."""
+    draw(tmp_path, "a/1.png")
+    Image.new("RGB", (4, 4)).save(tmp_path / f"a/2{ending}", "PPM" if ending == ".pnm" else "JPEG")
+    images, left_out = read_imagefolder(tmp_path, [], read_rows)
+    assert ([image.title for image in images], left_out) == (["a/1.png", f"a/2{ending}"], [])
 
 
 def test_labels_are_those_that_datasets_reads(tmp_path: Path) -> None:
@@ -114,10 +124,7 @@ def test_a_table_does_not_lead_out_of_its_folder(tmp_path: Path, name: str) -> N
 
 def test_what_is_not_in_order_is_said(tmp_path: Path) -> None:
     assert refused(tmp_path / "gone") == ": no such folder"
-    assert (
-        refused(tmp_path, ())
-        == ": holds no image (.png, .jpg, .jpeg, .gif, .bmp, .tif, .tiff, .webp, .ppm, .pgm, .pbm)"
-    )
+    assert refused(tmp_path, ()) == f": holds no image ({', '.join(IMAGE_EXTENSIONS)})"
     draw(tmp_path, "1.png", "a/2.png")
     assert refused(tmp_path, ()).startswith(": 1.png has no label: put it into a folder of its class")
     table = tmp_path / "metadata.csv"
@@ -267,3 +274,31 @@ def test_csv_has_no_integers_for_which_classes_could_stand(tmp_path: Path) -> No
 def test_several_images_have_no_labels(tmp_path: Path) -> None:
     draw(tmp_path, "1.png", "2.png")
     assert refused(tmp_path, ()).startswith(": 1.png, 2.png have no labels: put each into a folder of its class")
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "column"),
+    [
+        ("train.csv", "image,label\n1.png,a\n2.png,b\n", "image"),
+        ("captions.txt", '"image"|"caption"\n"1.png"|"a, b"\n', "image"),
+        ("labels.tsv", "\ufeffid\tfile\ttag\n1\tphotos/1.png\ta\n", "file"),
+    ],
+)
+def test_a_table_that_names_images_is_one_whatever_it_is_called(
+    name: str, table: str, column: str, tmp_path: Path
+) -> None:
+    """Beside Kaggle's `train.csv` the folder `images` was the label of every image."""
+    draw(tmp_path, "photos/1.png", "photos/2.png")
+    (tmp_path / name).write_text(table, encoding="utf-8")
+    advice = f"save {name} as photos/metadata.csv (separated by commas), with file_name for '{column}'"
+    assert refused(tmp_path, ()) == (f": all its images lie in photos, which would be the label of each: {advice}")
+    assert refused(tmp_path, ["label2"]).endswith(advice)
+    draw(tmp_path, "others/3.png")
+    assert found(tmp_path)[0] == ("others/3.png", ("others",))
+
+
+@pytest.mark.parametrize("text", ["image,label\n3.png,a\n", "1.png\n2.png\n", "", "about\n\n1.png,x\n"])
+def test_other_texts_beside_images_are_no_tables_of_them(text: str, tmp_path: Path) -> None:
+    draw(tmp_path, "photos/1.png", "photos/2.png")
+    (tmp_path / "notes.txt").write_text(text, encoding="utf-8")
+    assert [labels for _, labels in found(tmp_path)] == [("photos",)] * 2

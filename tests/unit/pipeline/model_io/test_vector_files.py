@@ -3,6 +3,7 @@
 import bz2
 import pickle
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io import vector_files
-from tfm.pipeline.model_io.vector_files import read_vectors
+from tfm.pipeline.model_io.pretrained_vectors import format_vectors, pack_vectors
+from tfm.pipeline.model_io.vector_files import read_vectors, vector_width
 
 ROWS = {"a": [1.0, -2.5, 3e-8], "über": [4.0, 5.0, 6.0], "b": [7.0, 8.0, 0.1]}
 
@@ -165,3 +167,52 @@ def test_files_as_others_write_them(
         found = read_vectors(file, 20, asked)
     expected = {word: vectors[words.index(word)].tolist() for word in words if word in asked}
     assert {word: vector.tolist() for word, vector in found.items()} == expected
+
+
+@pytest.mark.parametrize("pack", [pack_vectors, lambda *vectors: format_vectors(*vectors).encode()])
+@given(
+    words=st.lists(
+        st.text(st.characters(exclude_characters=" ", exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"]), min_size=1),
+        min_size=1,
+        unique=True,
+    ),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_a_file_of_vectors_is_known_by_its_beginning_and_read_whole(
+    pack: Callable[..., bytes], words: list[str], seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(len(words), 50)).astype(np.float32)
+    file = tmp_path_factory.getbasetemp() / "v"
+    file.write_bytes(pack({word: row for row, word in enumerate(words)}, vectors))
+    assert vector_width(file) == 50
+    found = read_vectors(file, 50, None)
+    assert list(found) == words
+    assert np.array_equal(np.stack([*found.values()]), vectors)
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("king 0.5 -1\nqueen 1 2e-3\n", 2),
+        ("king\t0.5\t-1\r\nqueen\t1\t2\r\n", 2),
+        (". . . 0.5 -1\n1 0.5 1.5\n\nat name@a.org 2 3\n", 2),
+        ("2 3\nking 0.5 -1 0 \nqueen 1 2 3 \n", 3),
+        ("king 0.5 -1\nqueen 1\n", 2),
+        ("See pages 3 4\nand 5 6\nThat is all.\n", None),
+        ("On page 3.5 and 4.5\nis\nit\n", None),
+        ("page 1\npage 2\n", None),
+        ("It costs 3.50\n", None),
+        ("", None),
+        ("0.5 0.7\n0.5 0.8\n", None),
+    ],
+)
+def test_what_seems_word_vectors(text: str, width: int | None, tmp_path: Path) -> None:
+    (tmp_path / "v").write_bytes(text.encode())
+    assert vector_width(tmp_path / "v") == width
+
+
+def test_a_space_within_a_word_has_no_place_in_the_binary_format() -> None:
+    with pytest.raises(
+        DataError, match=r"the word '\. \.' holds a space, which ends a word in word2vec's binary format"
+    ):
+        pack_vectors({". .": 0}, np.zeros((1, 2), np.float32))

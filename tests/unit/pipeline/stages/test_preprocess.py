@@ -260,6 +260,30 @@ def test_texts_without_sources(corpora, tokenizer, tmp_path):
     assert kept.train.target.to_lists() == target.encode_batch([text for _, text in lines])
 
 
+def test_a_line_of_running_text_may_be_longer_than_a_batch(corpora, tokenizer, tmp_path):
+    """It is read in windows, and a paragraph of 600 words was refused beside windows of 64."""
+    line = ("x", "a " * 30)
+    config = {**corpora(train=[line] * 3, valid=[line], test=[line]), "source": None, "batch_tokens": 16}
+    found = run({**config, "running_text": True}, tokenizer, tmp_path / "running")
+    assert found.train.target_lengths.tolist() == [30, 30, 30]
+    with pytest.raises(DataError, match="text 1 has 31 tokens including its end token, but a batch holds 16: raise"):
+        run(config, tokenizer, tmp_path / "lines")
+
+
+@pytest.mark.parametrize("empty", ["keep", "drop"])
+def test_blank_lines_that_training_drops_and_validation_has_are_warned_of(corpora, tokenizer, tmp_path, empty):
+    """Half the lines of a book may be blank: its perplexity was that of line breaks that were never learned."""
+    lines = [("x", "a b"), ("x", ""), ("x", "d e")]
+    config = {**corpora(train=lines, valid=lines * 2, test=lines[:1]), "source": None, "limits": {"empty": empty}}
+    loud = Loud()
+    run(config, tokenizer, tmp_path / "dataset", loud)
+    warnings = [warning for warning in loud.warnings if "blank" in warning]
+    assert warnings == [
+        "2 of 6 texts are blank in the valid split, and those of the training data are dropped: for a language model "
+        'set data.limits.empty = "keep", or remove them'
+    ] * (empty == "drop")
+
+
 def test_texts_are_drawn_at_random_and_kept_apart(corpora, tokenizer, tmp_path):
     config = {**corpora(train=[("x", text) for _, text in TRAIN] * 3), "source": None}
     found = run(config, tokenizer, tmp_path / "dataset")
@@ -453,7 +477,7 @@ def test_running_text_is_cut_in_consecutive_lines_and_that_is_said(seed, tokeniz
     ):
         heard = Loud()
         found = run({**corpus, **more}, tokenizer, tmp_path / name, heard)
-        assert heard.warnings == [
+        assert [warning for warning in heard.warnings if " are blank " not in warning] == [
             f"no validation and no test data are given: they are cut from the training data {how} (data.ratios, "
             "data.split_seed)"
         ]

@@ -257,3 +257,28 @@ def test_words_with_their_labels_in_two_languages_are_no_pair(
     with pytest.raises(DataError) as error:
         resolve_splits(DataConfig(path=str(tmp_path), source="en", target="de"))
     assert "source = " not in str(error.value).partition("data.train = ")[2]
+
+
+def test_splits_of_texts_alone_are_answered_with_their_ending(tmp_path: Path) -> None:
+    """Of WikiText the training file alone was advised, so that validation and test texts were cut from it."""
+    lay_out(tmp_path, "wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens")
+    with pytest.raises(DataError) as error:
+        found(tmp_path, None, "target")
+    names = "wiki.test.tokens, wiki.train.tokens, wiki.valid.tokens"
+    assert str(error.value).endswith(f'; it has {names}: set data.target = "tokens"')
+    splits = found(tmp_path, None, "tokens")
+    assert [*splits.tests] == ["test"]
+    assert (len(splits.train), len(splits.valid)) == (1, 1)
+    (tmp_path / "wiki.valid.tokens").unlink()
+    (tmp_path / "wiki.test.tokens").unlink()
+    with pytest.raises(DataError, match=r'for wiki.train.tokens set data.train = { source = "none", target = '):
+        found(tmp_path, None, "target")
+
+
+def test_a_folder_of_texts_alone_is_answered_with_the_keys_that_read_it(tmp_path: Path) -> None:
+    lay_out(tmp_path, "poem 1.txt", "poem 2.txt")
+    with pytest.raises(DataError) as error:
+        found(tmp_path, None, "target")
+    assert 'its text files are one column, `text`: set data.source = "none", data.target = "text")' in str(error.value)
+    splits = found(tmp_path, None, "text")
+    assert sum(len(list(read_pairs(each))) for each in (*splits.train, *splits.valid, *splits.tests.values())) == 2
