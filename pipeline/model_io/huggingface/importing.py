@@ -22,6 +22,7 @@ from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, read_manifest
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import NEVER_PREDICTED_BIAS, HuggingFaceClass, JsonObject, StateDict
 from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_tokenizers
+from tfm.pipeline.model_io.huggingface.received.default_settings import complete_settings
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_weight_names, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, Snapshot
@@ -120,7 +121,7 @@ def _foreign_checkpoint_problem(names: Sequence[str]) -> str | None:
 
 
 def _find_class(snapshot: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
-    """config.json, and the class that it names. Raises DataError if tfm has no such class."""
+    """config.json, completed, and the class that it names. Raises DataError if tfm has no such class."""
     folder = snapshot.folder
     if not folder.exists():
         raise DataError("no such folder", file=folder)
@@ -148,7 +149,7 @@ def _find_class(snapshot: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
             f"tfm cannot import {description}, only {', '.join(classes_by_name)}", file=folder / CONFIG_FILE
         )
     check_config(settings, folder / CONFIG_FILE)
-    return settings, hf_class
+    return complete_settings(settings, hf_class.model_type), hf_class
 
 
 def _read_config_weights_tokenizers(
