@@ -25,7 +25,7 @@ from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_t
 from tfm.pipeline.model_io.huggingface.received.default_settings import complete_settings
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_weight_names, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
-from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, Snapshot
+from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, GENERATION_CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_tokenizers
 from tfm.pipeline.model_io.loaded_model import save_config_and_weights
@@ -71,12 +71,19 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     reporter.line(f"import: {out}, a {hf_class.name} of {num_parameters:,} parameters")
     if hf_class.note:
         reporter.warn(hf_class.note)
-    ends = settings.get("eos_token_id")
-    if isinstance(ends, list) and len(ends) > 1:
+    ends = _list_eos_ids(settings)
+    others = [each for each in _list_eos_ids(snapshot.read_document(GENERATION_CONFIG_FILE)) if each not in ends]
+    if ends and len(ends + others) > 1:
         reporter.warn(
-            f"the model has several EOS tokens ({format_names(ends)}). tfm uses only the first, {ends[0]}; to use "
-            "another, move it to the front of eos_token_id in config.json"
+            f"the model has several EOS tokens ({format_names(ends + others)}). tfm uses only the first, {ends[0]}; to "
+            "use another, move it to the front of eos_token_id in config.json"
         )
+
+
+def _list_eos_ids(settings: JsonObject) -> list[int]:
+    """The ids of tokens that end a text, by config.json or generation_config.json, each once."""
+    ends = settings.get("eos_token_id")
+    return list(dict.fromkeys(ends if isinstance(ends, list) else [] if ends is None else [ends]))
 
 
 @contextmanager
