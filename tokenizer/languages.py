@@ -110,7 +110,7 @@ def match_request_languages(requested: str, model_codes: Collection[str]) -> lis
 def request_code(model_code: str, model_codes: Collection[str]) -> str:
     """The code of a model's language in requests: that of two letters if there is one, as browsers and clients have it.
 
-    Where it means several of the model's languages, their script is named too: zh-Hant.
+    The script is named too if the code means several of the model's languages: zh-Hant.
     """
     language = to_iso_639_3(model_code)
     short = next((short for short, code in ISO_639_3.items() if code == language), None)
