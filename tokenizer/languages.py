@@ -8,7 +8,7 @@ No text can spell one: as with all control tokens, a text of these characters is
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import tokenizers
 
@@ -119,3 +119,23 @@ def request_code(model_code: str, model_codes: Collection[str]) -> str:
     script = model_code.partition("_")[2]
     is_shared = bool(script) and len([code for code in model_codes if to_iso_639_3(code) == language]) > 1
     return f"{short}-{script}" if is_shared else short
+
+
+def ambiguity_problem(
+    pairs: Sequence[tuple[str, str]], source: str | None, target: str | None, *, is_source_told: bool
+) -> str | None:
+    """The reason why a request does not say which of a model's languages are meant; None if it does.
+
+    Args:
+        pairs: the languages that its codes mean, source and target.
+        source: the code of the source, if it has one.
+        target: that of the target.
+        is_source_told: whether the model is told the language of its source.
+    """
+    sources, targets = map(dict.fromkeys, zip(*pairs, strict=True))
+    for code, own_codes in ((source, sources), (target, targets)):
+        if code is not None and len(own_codes) > 1:
+            return f"{code:.20} means {' and '.join(own_codes)} here: say which"
+    if source is None and is_source_told and len(sources) > 1:
+        return f"the model is told the language of the text: name it as source, one of {', '.join(sources)[:200]}"
+    return None

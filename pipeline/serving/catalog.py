@@ -19,7 +19,7 @@ from tfm.pipeline.serving.dispatch.messages import ModelVersion, ShortlistVersio
 from tfm.pipeline.serving.model_entries import parse_direction_entries, parse_shortlist_entries
 from tfm.pipeline.serving.problems import bad_request
 from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
-from tfm.tokenizer.languages import match_request_languages, request_code, to_iso_639_3
+from tfm.tokenizer.languages import ambiguity_problem, match_request_languages, request_code, to_iso_639_3
 from tfm.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN_LANGUAGE = "und"
@@ -106,22 +106,18 @@ class ModelCatalog:
     def find_translator(self, source: str | None, target: str | None) -> tuple[ServedModel, str, str] | None:
         """The first model that translates between two languages, with its own codes of them; None: there is none.
 
-        A language that is None may be any. Raises Problem if a code means several languages of each such model.
+        A language that is None may be any, but for that of a source which a model is told. Raises Problem if a code
+        means several languages of each such model.
         """
-        problem: str | None = None
+        problems = []
         for model in self.translators:
-            pairs = model.match_pairs(source, target)
-            several = [
-                (code, [*own_codes])
-                for code, own_codes in zip((source, target), map(dict.fromkeys, zip(*pairs, strict=True)), strict=False)
-                if code is not None and len(own_codes) > 1
-            ]
-            if pairs and not several:
-                return model, *pairs[0]
-            for code, own_codes in several:
-                problem = problem or f"{code:.20} means {' and '.join(own_codes)} here: say which"
-        if problem is not None:
-            raise bad_request(problem)
+            if pairs := model.match_pairs(source, target):
+                problem = ambiguity_problem(pairs, source, target, is_source_told=model.has_source_language)
+                if problem is None:
+                    return model, *pairs[0]
+                problems.append(problem)
+        if problems:
+            raise bad_request(problems[0])
         return None
 
 

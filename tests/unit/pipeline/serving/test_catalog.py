@@ -178,6 +178,10 @@ def test_a_code_means_the_language_that_it_names(
 def test_a_code_of_several_languages_is_asked_back_unless_another_model_has_one() -> None:
     with pytest.raises(Problem, match="zh means zho_Hans and zho_Hant here: say which"):
         ModelCatalog([NLLB]).find_translator("en", "zh")
+    told = replace(NLLB, has_source_language=True)
+    with pytest.raises(Problem, match="is told the language of the text: name it as source, one of eng_Latn, deu_Latn"):
+        ModelCatalog([told]).find_translator(None, "zh-Hant")
+    assert ModelCatalog([told]).find_translator("de", None) == (told, "deu_Latn", "eng_Latn")
     other = served_model("opus", pairs=(("en", "zh"),))
     assert ModelCatalog([NLLB, other]).find_translator("en", "zh") == (other, "en", "zh")
 
