@@ -8,7 +8,7 @@ No text can spell one: as with all control tokens, a text of these characters is
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import tokenizers
 
@@ -87,3 +87,55 @@ def match_languages(requested: str, model_codes: Collection[str]) -> list[str]:
     return (
         [requested] if requested in model_codes else [code for code in model_codes if to_iso_639_3(code) == requested]
     )
+
+
+SCRIPTS_BY_REGION = {"cn": "hans", "sg": "hans", "tw": "hant", "hk": "hant", "mo": "hant"}
+"""The script in which Chinese is written there, by the region that browsers name in its place."""
+
+
+def match_request_languages(requested: str, model_codes: Collection[str]) -> list[str]:
+    """The languages of a model that the code of a request means, such as en, eng, en-GB, zh-Hant or zh-TW.
+
+    The model's own code means itself alone; a script or region tells apart those of one code of ISO 639-3.
+    """
+    if requested in model_codes:
+        return [requested]
+    base, *subtags = requested.replace("_", "-").lower().split("-")
+    language = to_iso_639_3(base)
+    matches = [] if language is None else [code for code in model_codes if to_iso_639_3(code) == language]
+    scripts = {SCRIPTS_BY_REGION.get(subtag, subtag) for subtag in subtags}
+    return [code for code in matches if code.partition("_")[2].lower() in scripts] or matches
+
+
+def request_code(model_code: str, model_codes: Collection[str]) -> str:
+    """The code of a model's language in requests: that of two letters if there is one, as browsers and clients have it.
+
+    The script is named too if the code means several of the model's languages: zh-Hant.
+    """
+    language = to_iso_639_3(model_code)
+    short = next((short for short, code in ISO_639_3.items() if code == language), None)
+    if short is None:
+        return model_code
+    script = model_code.partition("_")[2]
+    is_shared = bool(script) and len([code for code in model_codes if to_iso_639_3(code) == language]) > 1
+    return f"{short}-{script}" if is_shared else short
+
+
+def ambiguity_problem(
+    pairs: Sequence[tuple[str, str]], source: str | None, target: str | None, *, is_source_told: bool
+) -> str | None:
+    """The reason why a request does not say which of a model's languages are meant; None if it does.
+
+    Args:
+        pairs: the languages that its codes mean, source and target.
+        source: the code of the source, if it has one.
+        target: that of the target.
+        is_source_told: whether the model is told the language of its source.
+    """
+    sources, targets = map(dict.fromkeys, zip(*pairs, strict=True))
+    for code, own_codes in ((source, sources), (target, targets)):
+        if code is not None and len(own_codes) > 1:
+            return f"{code:.20} means {' and '.join(own_codes)} here: say which"
+    if source is None and is_source_told and len(sources) > 1:
+        return f"the model is told the language of the text: name it as source, one of {', '.join(sources)[:200]}"
+    return None

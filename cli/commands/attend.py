@@ -180,11 +180,22 @@ def _trace_attention(
     from tfm.pipeline.attention_page.reading import trace_text
     from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
 
+    _warn_of_file_names({"--target": target} if loaded.images else {"SENTENCE": sentence, "--target": target}, reporter)
     if loaded.images is not None:
         return trace_image_file(loaded, Path(sentence), target, decoding)
     trace = trace_text(loaded, sentence, target, decoding)
     warn_of_unknown_sources(source_tokenizer_of(loaded), [sentence], reporter)
     return trace
+
+
+def _warn_of_file_names(texts: dict[str, str | None], reporter: "Reporter") -> None:
+    """Warn of texts that name a file, or standard input, which other commands read there."""
+    from tfm.pipeline.artifacts.files import name_problem
+
+    for option, text in texts.items():
+        if text == "-" or (text and name_problem(text) is None and Path(text).is_file()):
+            place = "standard input" if text == "-" else "the file of this name"
+            reporter.warn(f"{option} {text} is read as a text, not as {place}: give a sentence, in quotation marks")
 
 
 def _warn_of_missing_glyphs(file: Path, trace: "AttentionTrace", view: "AttentionView", reporter: "Reporter") -> None:

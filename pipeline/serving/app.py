@@ -67,12 +67,14 @@ def make_app(backend: Backend, origins: Sequence[str] = ()) -> Starlette:
         *completion_routes(backend),
         *label_routes(backend),
     ]
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=middleware,
         lifespan=lifespan,
         exception_handlers={HTTPException: http_exception_response},
     )
+    app.router.redirect_slashes = False  # to an address without the scheme, port and prefix of a proxy
+    return app
 
 
 class SecurityHeaders:

@@ -17,8 +17,9 @@ from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
 from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, ShortlistVersion
 from tfm.pipeline.serving.model_entries import parse_direction_entries, parse_shortlist_entries
+from tfm.pipeline.serving.problems import bad_request
 from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
-from tfm.tokenizer.languages import ISO_639_3, to_iso_639_3
+from tfm.tokenizer.languages import ambiguity_problem, match_request_languages, request_code, to_iso_639_3
 from tfm.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN_LANGUAGE = "und"
@@ -57,6 +58,15 @@ class ServedModel:
         """The abilities of its task."""
         return TASK_SPECS[self.version.task]
 
+    def match_pairs(self, source: str | None, target: str | None) -> list[tuple[str, str]]:
+        """The pairs of its languages that codes of a request mean; None: any."""
+        sides = zip(*self.pairs, strict=True) if self.pairs else ((), ())
+        sources, targets = (
+            own_codes if code is None else match_request_languages(code, dict.fromkeys(own_codes))
+            for code, own_codes in zip((source, target), sides, strict=True)
+        )
+        return [pair for pair in self.pairs if pair[0] in sources and pair[1] in targets]
+
     def fits(self, sentence: str) -> bool:
         """Whether the model reads a sentence whole."""
         room = self.max_length - 3  # the end token, and those of two languages
@@ -88,39 +98,27 @@ class ModelCatalog:
         """The languages that texts may be in, and for each those that it is translated into, by codes of requests."""
         target_codes: dict[str, dict[str, None]] = {}
         for model in self.translators:
+            sources, targets = map(dict.fromkeys, zip(*model.pairs, strict=True)) if model.pairs else ({}, {})
             for source, target in model.pairs:
-                target_codes.setdefault(two_letter_code(source), {})[two_letter_code(target)] = None
+                target_codes.setdefault(request_code(source, sources), {})[request_code(target, targets)] = None
         return {source: [*targets] for source, targets in sorted(target_codes.items())}
 
     def find_translator(self, source: str | None, target: str | None) -> tuple[ServedModel, str, str] | None:
         """The first model that translates between two languages, with its own codes of them; None: there is none.
 
-        A language that is None may be any.
+        A language that is None may be any, but for that of a source which a model is told. Raises Problem if a code
+        means several languages of each such model.
         """
+        problems = []
         for model in self.translators:
-            for own_source, own_target in model.pairs:
-                if all(
-                    requested_code is None or _is_same_language(requested_code, model_code)
-                    for requested_code, model_code in ((source, own_source), (target, own_target))
-                ):
-                    return model, own_source, own_target
+            if pairs := model.match_pairs(source, target):
+                problem = ambiguity_problem(pairs, source, target, is_source_told=model.has_source_language)
+                if problem is None:
+                    return model, *pairs[0]
+                problems.append(problem)
+        if problems:
+            raise bad_request(problems[0])
         return None
-
-
-def two_letter_code(model_code: str) -> str:
-    """The code of a language in requests: that of two letters if there is one, as browsers and clients have it."""
-    if model_code == UNKNOWN_LANGUAGE:
-        return model_code
-    three_letter_code = to_iso_639_3(model_code)
-    return next((short for short, code in ISO_639_3.items() if code == three_letter_code), model_code)
-
-
-def _is_same_language(requested_code: str, model_code: str) -> bool:
-    """Whether a code that was asked for means a model's language: its own code, or one for the same language."""
-    base = requested_code.replace("_", "-").partition("-")[0].lower()
-    return requested_code == model_code or (
-        model_code != UNKNOWN_LANGUAGE and to_iso_639_3(base) == to_iso_639_3(model_code) is not None
-    )
 
 
 def read_catalog(

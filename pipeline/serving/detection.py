@@ -11,13 +11,14 @@ Detector = Callable[[str], list[tuple[str, float]]]
 def find_detector(codes: Sequence[str]) -> Detector | None:
     """Return the detector of languages; None if no library for it is installed, or if there is only one language.
 
-    codes: those of two letters that a text may be in.
+    codes: those of requests that a text may be in; of two letters, or of these with a script.
     """
     try:
         from lingua import IsoCode639_1, LanguageDetectorBuilder
     except ImportError:
         return None
-    languages = [getattr(IsoCode639_1, code.upper()) for code in codes if hasattr(IsoCode639_1, code.upper())]
+    names = dict.fromkeys(code.partition("-")[0].upper() for code in codes)
+    languages = [getattr(IsoCode639_1, name) for name in names if hasattr(IsoCode639_1, name)]
     if len(languages) < 2:
         return None
     detector = LanguageDetectorBuilder.from_iso_codes_639_1(*languages).build()

@@ -55,6 +55,26 @@ def test_what_no_output_shows_is_refused(
     assert not [*tmp_path.iterdir()]
 
 
+def test_a_name_of_a_file_is_a_text_of_which_it_is_warned(
+    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page showed what the model attends to in the name."""
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "a.txt", "eins zwei")
+    for words, said in (
+        (("a.txt",), "SENTENCE a.txt is read as a text, not as the file of this name: give a sentence"),
+        (("-",), "SENTENCE - is read as a text, not as standard input"),
+        (("eins\0" * 300,), None),
+        (("b.txt",), None),
+    ):
+        made = tfm("attend", stages.folder, *words, "--json")
+        assert made.code == 0, made.err
+        assert ("is read as a text" in made.err) is (said is not None)
+        assert (said or "") in made.err
+    made = tfm("attend", stages.folder, "eins", "--target", "a.txt", "--json")
+    assert "--target a.txt is read as a text, not as the file of this name" in made.err
+
+
 def test_pictures_are_of_the_kind_of_their_names_and_tell_what_is_drawn_as_boxes(
     stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

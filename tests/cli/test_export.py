@@ -23,7 +23,7 @@ from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io import export
 from tfm.pipeline.model_io.export import to_ctranslate2, vocabulary_tokens
-from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import EOS_ID
 from tfm.tokenizer.train import train
@@ -151,6 +151,22 @@ def test_the_command_publishes_an_artifact(stages: Stages, tmp_path: Path) -> No
     assert "export" in tfm("inspect", tmp_path / "engine").out
     again = tfm("export", stages.folder / "model", "--to", "ctranslate2", "--out", tmp_path / "engine")
     assert "nothing to do" in again.err
+
+
+def test_the_documented_code_cuts_texts_as_here_also_such_as_spell_control_tokens(
+    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokenizer beside an engine, as its library reads it, took a typed </s> for the end of the text."""
+    pytest.importorskip("ctranslate2", reason="needs the extra `export`")
+    monkeypatch.chdir(tmp_path)
+    assert tfm("export", stages.folder, "--to", "ctranslate2", "--out", "engine").code == 0
+    page = (Path(__file__).parents[2] / "docs" / "exchange" / "README.md").read_text("utf-8")
+    (code,) = re.findall(r"\n\n((?: {4}.*\n|\n)*? {4}print\(tokenizer\.decode.*\n)", page)
+    ours = load_model(stages.folder / "model", "cpu").source_tokenizer
+    for text in ("eins zwei", "eins </s> zwei", "<pad> drei <s>"):
+        names: dict[str, Any] = {}
+        exec(re.sub(r"^ {4}", "", code, flags=re.MULTILINE).replace("The dog sees the cats.", text), names)
+        assert names["source"] == [ours.piece(number) for number in ours.encode(text)], text
 
 
 def test_the_folder_for_onnxruntime_says_what_it_is(stages: Stages, tmp_path: Path) -> None:

@@ -115,6 +115,15 @@ def test_what_cannot_be_made_is_refused(texts: Path, words: tuple[str, ...], cod
     assert not (texts / "campaign").exists()
 
 
+def test_of_a_test_set_of_fewer_than_100_lines_all_are_judged(texts: Path) -> None:
+    """It was refused for a number of segments that nobody had given."""
+    words = ("judge", "make", "--source", texts / "source", "--system", f"a={texts / 'right'}", "--kind", "likert")
+    done = tfm(*words, "--judges", "1", "--out", texts / "campaign")
+    assert done.code == 0, done.err
+    campaign = read_campaign(texts / "campaign")
+    assert {item.line for item in campaign.items if item.is_counted} == {*range(1, 31)}
+
+
 def test_texts_that_do_not_belong_together_are_refused(texts: Path) -> None:
     write_lines(texts / "two", RIGHT[:29])
     done = tfm(*of_files(texts, "--kind", "esa"))

@@ -27,8 +27,11 @@ def make(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for the campaign.")],
     segments: Annotated[
-        int, typer.Option("--segments", metavar="N", min=1, help="Segments drawn from the test set.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            "--segments", metavar="N", min=1, help="Segments drawn from the test set; default: 100, or all of fewer."
+        ),
+    ] = None,
     judges: Annotated[int, typer.Option("--judges", metavar="J", min=1, help="How many people judge.")] = 2,
     each: Annotated[
         int | None,
@@ -80,14 +83,15 @@ def make(
     if len(files) < len(system or ()):
         raise typer.BadParameter("two systems have the same name", param_hint="--system")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
+    from tfm.pipeline.judging.making.assembly import CampaignSpec, default_num_segments, make_campaign
     from tfm.pipeline.judging.making.folder import write_campaign_folder
     from tfm.pipeline.judging.making.texts import image_source_warning, read_systems
 
     systems = read_systems(
         runs or (), files, test=test, source=source, references=reference or (), reporter=make_reporter()
     )
-    spec = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
+    num_segments = default_num_segments(systems) if segments is None else segments
+    spec = CampaignSpec(kind, num_segments, judges, each, repeats, checks, seed, show_reference)
     campaign = make_campaign(spec, systems)
     write_campaign_folder(campaign, out)
     reporter = make_reporter()

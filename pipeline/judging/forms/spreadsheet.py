@@ -185,7 +185,8 @@ def _parse_marked_spans(label: str, row: Mapping[str, str], text: str) -> list[d
                 start = text.find(words, ends.get(words, 0))
                 end = ends[words] = start + len(words)
             if start < 0:
-                raise ValueError(f"{label}: {severity} errors: {quote_value(words)} is not in the translation")
+                problem = "is marked more often than it stands in" if words in text else "is not in"
+                raise ValueError(f"{label}: {severity} errors: {quote_value(words)} {problem} the translation")
             if len(spans) == MAX_SPANS:
                 raise ValueError(f"{label}: more than {MAX_SPANS:,} errors are marked")
             spans.append({"start": start, "end": end, "severity": severity})

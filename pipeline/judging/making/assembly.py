@@ -23,6 +23,7 @@ from tfm.pipeline.judging.making.texts import judged_test_set
 from tfm.pipeline.scoring.metrics.references import drop_blank_references
 
 SYSTEM_LABELS = "ABCDEFGHI"
+DEFAULT_SEGMENTS = 100
 MAX_REPLACEMENT_TEXTS = 50  # texts whose words an attention check may take
 
 
@@ -68,6 +69,11 @@ class CampaignSpec:
             raise DataError(f"the test set {test.name} has no sources to judge by")
         if self.show_reference and not test.references:
             raise DataError(f"the test set {test.name} has no references to show")
+
+
+def default_num_segments(systems: Sequence[System]) -> int:
+    """The number of segments to draw where none is given: all that the test set has, 100 at most."""
+    return min(DEFAULT_SEGMENTS, len(judged_test_set(systems[0]).hypotheses))
 
 
 def make_campaign(spec: CampaignSpec, systems: Sequence[System]) -> Campaign:

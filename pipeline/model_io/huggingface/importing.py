@@ -22,9 +22,10 @@ from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, read_manifest
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import NEVER_PREDICTED_BIAS, HuggingFaceClass, JsonObject, StateDict
 from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_tokenizers
+from tfm.pipeline.model_io.huggingface.received.default_settings import complete_settings
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_weight_names, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
-from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, Snapshot
+from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, GENERATION_CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_tokenizers
 from tfm.pipeline.model_io.loaded_model import save_config_and_weights
@@ -70,12 +71,19 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     reporter.line(f"import: {out}, a {hf_class.name} of {num_parameters:,} parameters")
     if hf_class.note:
         reporter.warn(hf_class.note)
-    ends = settings.get("eos_token_id")
-    if isinstance(ends, list) and len(ends) > 1:
+    ends = _list_eos_ids(settings)
+    others = [each for each in _list_eos_ids(snapshot.read_document(GENERATION_CONFIG_FILE)) if each not in ends]
+    if ends and len(ends + others) > 1:
         reporter.warn(
-            f"the model has several EOS tokens ({format_names(ends)}). tfm uses only the first, {ends[0]}; to use "
-            "another, move it to the front of eos_token_id in config.json"
+            f"the model has several EOS tokens ({format_names(ends + others)}). tfm uses only the first, {ends[0]}; to "
+            "use another, move it to the front of eos_token_id in config.json"
         )
+
+
+def _list_eos_ids(settings: JsonObject) -> list[int]:
+    """The ids of tokens that end a text, by config.json or generation_config.json, each once."""
+    ends = settings.get("eos_token_id")
+    return list(dict.fromkeys(ends if isinstance(ends, list) else [] if ends is None else [ends]))
 
 
 @contextmanager
@@ -120,7 +128,7 @@ def _foreign_checkpoint_problem(names: Sequence[str]) -> str | None:
 
 
 def _find_class(snapshot: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
-    """config.json, and the class that it names. Raises DataError if tfm has no such class."""
+    """config.json, completed, and the class that it names. Raises DataError if tfm has no such class."""
     folder = snapshot.folder
     if not folder.exists():
         raise DataError("no such folder", file=folder)
@@ -148,7 +156,7 @@ def _find_class(snapshot: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
             f"tfm cannot import {description}, only {', '.join(classes_by_name)}", file=folder / CONFIG_FILE
         )
     check_config(settings, folder / CONFIG_FILE)
-    return settings, hf_class
+    return complete_settings(settings, hf_class.model_type), hf_class
 
 
 def _read_config_weights_tokenizers(

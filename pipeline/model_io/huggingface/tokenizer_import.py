@@ -10,6 +10,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, restore_eos_token
+from tfm.tokenizer.foreign.byte_level import END_OF_TEXT, build_byte_level_json
 from tfm.tokenizer.foreign.m2m100 import append_languages
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import (
@@ -33,6 +34,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 JsonObject = dict[str, Any]
 M2M100_VOCABULARY_FILE = "sentencepiece.bpe.model"
+GPT2_MODEL_TYPE, GPT2_VOCABULARY_FILES = "gpt2", ("vocab.json", "merges.txt")
 
 
 @dataclass(frozen=True)
@@ -71,17 +73,30 @@ def read_tokenizers(folder: Snapshot, settings: JsonObject, size: int) -> Import
     has_document = folder.has_file("tokenizer.json")
     if folder.has_file(M2M100_VOCABULARY_FILE) and folder.has_file("vocab.json") and not has_document:
         return _read_m2m100(folder, settings, size)
-    if not has_document:
-        problem = "has no tokenizer.json: load and save its tokenizer with transformers to get one"
-        raise DataError(problem, file=folder.folder)
-    document = _restore_tokenizer_document(folder.read_document("tokenizer.json"), settings)
-    check_number_of_pieces(document, size)
     tokenizer_config = _read_tokenizer_config(folder)
+    if has_document:
+        document = _restore_tokenizer_document(folder.read_document("tokenizer.json"), settings)
+    else:
+        document = _read_gpt2_document(folder, settings, tokenizer_config)
+    check_number_of_pieces(document, size)
     document = _set_prefix_space(add_model_type(document), tokenizer_config)
     unknown = _configured_unk_token(tokenizer_config) or document["model"].get("unk_token") or UNK
     renumbered = renumber(document, _control_token_ids(settings, document_pieces(document), unknown), size)
     tokenizer = _build_tokenizer(renumbered)
     return ImportedTokenizers(tokenizer, tokenizer, renumbered.rows, renumbered.unmapped_ids)
+
+
+def _read_gpt2_document(folder: Snapshot, settings: JsonObject, tokenizer_config: JsonObject) -> JsonObject:
+    """tokenizer.json of a GPT-2 whose folder has its vocab.json and merges.txt alone. Raises DataError for others."""
+    kind = str(tokenizer_config.get("tokenizer_class") or "GPT2Tokenizer").removesuffix("Fast")
+    is_gpt2 = settings.get("model_type") == GPT2_MODEL_TYPE and kind == "GPT2Tokenizer"
+    has_vocabulary = all(folder.has_file(name) for name in GPT2_VOCABULARY_FILES)
+    if not is_gpt2 or not has_vocabulary or folder.has_file("added_tokens.json"):
+        problem = "has no tokenizer.json: load and save its tokenizer with transformers to get one"
+        raise DataError(problem, file=folder.folder)
+    vocabulary, merges = GPT2_VOCABULARY_FILES
+    vocab, lines = folder.read_document(vocabulary), folder.read_text(merges).split("\n")
+    return build_byte_level_json(vocab, lines, tokenizer_config, {"eos_token": END_OF_TEXT})
 
 
 def _set_prefix_space(document: JsonObject, tokenizer_config: JsonObject) -> JsonObject:

@@ -49,14 +49,26 @@ class WeightMapping:
         }
 
     def import_tensor(self, hf_tensors: Mapping[str, Tensor]) -> Tensor:
-        """Return the tensor of tfm from those there. Raises KeyError if one is missing."""
+        """Return the tensor of tfm from those there. Raises KeyError if one is missing, ValueError at another shape."""
         parts = [hf_tensors[name] for name in self.hf_names]
-        tensor = torch.cat([part.t() if self.transposed and part.dim() == 2 else part for part in parts])
+        parts = [part.t() if self.transposed and part.dim() == 2 else part for part in parts]
+        self._check_shapes(parts)
+        tensor = torch.cat(parts)
         if self.columns is not None:
             tensor = tensor[:, self.columns.argsort()]
         if self.rows is not None:
             tensor = tensor[self.rows.argsort()]
         return tensor.squeeze(0) if self.as_row else tensor.contiguous()
+
+    def _check_shapes(self, parts: Sequence[Tensor]) -> None:
+        """Raise ValueError for a part with more or fewer numbers than have a place: an index would leave the rest."""
+        num_rows = self.sizes if self.sizes else (None,) if self.rows is None else (len(self.rows),)
+        num_columns = None if self.columns is None else len(self.columns)
+        for name, part, rows in zip(self.hf_names, parts, num_rows, strict=True):
+            for axis, found, expected in zip(("rows", "columns"), part.shape, (rows, num_columns), strict=False):
+                if expected is not None and found != expected:
+                    shape = f"{tuple(part.t().shape if self.transposed else part.shape)}"
+                    raise ValueError(f"its {name} is {shape}: by config.json it has {expected} {axis}, not {found}")
 
 
 def linear_weights(

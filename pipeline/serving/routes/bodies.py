@@ -88,7 +88,8 @@ def _reject_constant(name: str) -> None:
 def validate_fields(body: type[Body], fields: dict[str, Any]) -> Body:
     """Return the checked fields of a route; others have no effect, unless it forbids them.
 
-    Raises Problem, which names the first that does not fit, or that is another one misspelled.
+    A field that may be left out may be null too, as clients of typed languages send what is not set. Raises Problem,
+    which names the first that does not fit, or that is another one misspelled.
     """
     model_fields = body.model_fields
     for name in fields.keys() - model_fields.keys():
@@ -96,12 +97,18 @@ def validate_fields(body: type[Body], fields: dict[str, Any]) -> Body:
             raise bad_request(f"{name[:40]!r} is no field of this route: did you mean {suggestions[0]}?")
         if body.model_config.get("extra") == "forbid":
             raise bad_request(f"{name[:40]!r} is no field of this route: remove it")
+    optional_names = {name for name, field in model_fields.items() if not field.is_required()}
+    given = {name: value for name, value in fields.items() if value is not None or name not in optional_names}
     try:
-        return body.model_validate(fields, strict=not isinstance(fields, FormFields))
+        return body.model_validate(given, strict=not isinstance(fields, FormFields))
     except ValidationError as error:
         location, kinds = error.errors()[0]["loc"], {str(each["loc"][1]) for each in error.errors() if each["loc"][1:]}
         if kinds & {"str", "list[str]"}:
             raise bad_request(f"{location[0]} is neither a text nor a list of texts") from None
+        missing = [str(each["loc"][0]) for each in error.errors() if each["type"] == "missing" and not each["loc"][1:]]
+        if missing:
+            verb, remedy = ("is", "it as a field") if len(missing) == 1 else ("are", "them as fields")
+            raise bad_request(f"{' and '.join(missing)} {verb} missing: send {remedy} of this route") from None
         raise bad_request(validation_problem(error)) from None
 
 

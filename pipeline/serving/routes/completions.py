@@ -32,7 +32,7 @@ DEFAULT_MAX_TOKENS = 16
 class StreamOptions(BaseModel):
     """The options of a stream."""
 
-    include_usage: bool = Field(False, description="whether a last part has the numbers of tokens")
+    include_usage: bool | None = Field(None, description="whether a last part has the numbers of tokens")
 
 
 class CompletionBody(BaseModel):
@@ -95,7 +95,7 @@ def completion_routes(backend: Backend) -> list[Route]:
         model = backend.choose_model(body.model, "writes texts", list_generative_models())
         completion = Completion(backend, model, body, prompt, stops, request.state.number)
         if body.stream:
-            has_usage = body.stream_options is not None and body.stream_options.include_usage
+            has_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
             return await _stream_response(request, completion, has_usage=has_usage)
         return JSONResponse(await cancel_on_disconnect(request, completion.full_response()))
 

@@ -109,6 +109,8 @@ def http_exception_response(request: Request, error: Exception) -> Response:
         405: "this path has another method: /openapi.json lists the routes",
     }
     sentence = sentences.get(error.status_code, str(error.detail))
+    if error.status_code == 404 and request.url.path.endswith("/"):
+        sentence = f"there is nothing at {request.url.path[:80]!r}: remove the slash at its end"
     return problem_response(request, Problem(error.status_code, sentence, error.headers))
 
 

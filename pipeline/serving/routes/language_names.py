@@ -16,5 +16,7 @@ LANGUAGE_NAMES = dict(pair.split(":") for pair in _NAMES.split())
 
 
 def language_name(code: str) -> str:
-    """The name of a language; its code where the name is not known."""
-    return LANGUAGE_NAMES.get(code, code)
+    """The name of a language, with its script if the code has one; its code where the name is not known."""
+    base, _, script = code.partition("-")
+    name = LANGUAGE_NAMES.get(base)
+    return code if name is None else f"{name} ({script})" if script else name

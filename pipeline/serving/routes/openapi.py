@@ -15,6 +15,9 @@ from tfm.pipeline.serving.routes.translate import DetectBody, TranslateBody
 JSON_MEDIA_TYPE = "application/json"
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 MULTIPART_MEDIA_TYPE = "multipart/form-data"
+NULL_SCHEMA = {"type": "null"}
+ANNOTATION_KEYS = ("title", "description", "default")
+"""The keys of a field's schema that say nothing of its type."""
 PROBLEM_DESCRIPTIONS = {
     "400": "The request says something wrong; the sentence names it.",
     "401": "The server needs a key.",
@@ -96,10 +99,21 @@ def _describe_operation(route: RouteDescription, schemas: dict[str, Any]) -> dic
         name = route.body.__name__
         schema = route.body.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(schema.pop("$defs", {}))
-        schemas[name] = schema
+        schemas[name] = _allow_null(schema)
         content = {each: {"schema": {"$ref": f"#/components/schemas/{name}"}} for each in route.types}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
+
+
+def _allow_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema of fields whose optional ones may be null, which means that they are left out."""
+    properties = {}
+    for name, field in schema["properties"].items():
+        types = field.get("anyOf") or [{key: each for key, each in field.items() if key not in ANNOTATION_KEYS}]
+        annotations = {key: each for key, each in field.items() if key in ANNOTATION_KEYS}
+        is_closed = name in schema.get("required", ()) or NULL_SCHEMA in types
+        properties[name] = field if is_closed else {"anyOf": [*types, NULL_SCHEMA], **annotations}
+    return {**schema, "properties": properties}
 
 
 def docs_page(description: dict[str, Any]) -> str:
@@ -109,10 +123,10 @@ def docs_page(description: dict[str, Any]) -> str:
         for method, operation in methods.items():
             parts.append(f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(operation['summary'])}.</p>")
             parts.append(_fields_table(description, operation))
-    style = '<link rel="stylesheet" href="/static/docs.css">'
+    style = '<link rel="stylesheet" href="static/docs.css">'
     title = "<title>tfm serve: routes</title>"
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{title}{style}'
-    intro = '<h1>Routes of this server</h1><p>The same for programs: <a href="/openapi.json">/openapi.json</a>.</p>'
+    intro = '<h1>Routes of this server</h1><p>The same for programs: <a href="openapi.json">/openapi.json</a>.</p>'
     return f'<!doctype html><html lang="en"><head>{head}</head><body><main>{intro}{"".join(parts)}</main></body></html>'
 
 

@@ -156,7 +156,7 @@ async def _resolve_source_language(
     if detector is None:
         raise bad_request(f"source: {NO_DETECTOR_MESSAGE}")
     shares = await asyncio.to_thread(_detect_language, detector, texts, body.format == "html")
-    candidates = [(code, share) for code, share in shares if code in sources]
+    candidates = [(each, share) for code, share in shares for each in sources if each.partition("-")[0] == code]
     if not candidates and not any(character.isalpha() for text in texts for character in text):
         candidates = [(sources[0], 0.0)]  # numbers, or nothing: of any language
     if not candidates:

@@ -15,9 +15,12 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.serving import catalog
 from tfm.pipeline.serving.backend import _read_republished_model
-from tfm.pipeline.serving.catalog import has_new_version, read_catalog, read_served_model
+from tfm.pipeline.serving.catalog import ModelCatalog, has_new_version, read_catalog, read_served_model
 from tfm.pipeline.serving.engine.light_networks import NumpyNetwork, load_light_network
 from tfm.pipeline.serving.engine.networks import TorchNetwork
+from tfm.pipeline.serving.problems import Problem
+from tfm.pipeline.serving.routes.language_names import language_name
+from tfm.tokenizer.languages import request_code
 
 
 @pytest.fixture
@@ -143,3 +146,52 @@ def test_a_shortlist_that_is_made_anew_is_taken_over_if_it_fits(model: Path, tmp
     warned = [line for line in bench.log.getvalue().splitlines() if "new version not loaded" in line]
     assert len(warned) == 1, "once, not every few seconds"
     assert "is of other vocabularies" in warned[0]
+
+
+CODES = ("eng_Latn", "deu_Latn", "zho_Hans", "zho_Hant")
+NLLB = served_model("nllb", pairs=tuple((one, other) for one in CODES for other in CODES if one != other))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "found"),
+    [
+        ("eng_Latn", "zho_Hant", ("eng_Latn", "zho_Hant")),
+        ("en", "zho_Hans", ("eng_Latn", "zho_Hans")),
+        ("en-GB", "zh-Hant", ("eng_Latn", "zho_Hant")),
+        ("zh_TW", "deu", ("zho_Hant", "deu_Latn")),
+        ("zh-CN", "zh-HK", ("zho_Hans", "zho_Hant")),
+        ("zh", "zho_Hans", ("zho_Hant", "zho_Hans")),
+        ("en", None, ("eng_Latn", "deu_Latn")),
+        (None, "zh-hant", ("eng_Latn", "zho_Hant")),
+        ("fr", "de", None),
+        ("en", "en", None),
+    ],
+)
+def test_a_code_means_the_language_that_it_names(
+    source: str | None, target: str | None, found: tuple[str, str] | None
+) -> None:
+    """Of two languages of one code the first was taken, even for the model's own code of the second."""
+    direction = ModelCatalog([NLLB]).find_translator(source, target)
+    assert (None if direction is None else direction[1:]) == found
+
+
+def test_a_code_of_several_languages_is_asked_back_unless_another_model_has_one() -> None:
+    with pytest.raises(Problem, match="zh means zho_Hans and zho_Hant here: say which"):
+        ModelCatalog([NLLB]).find_translator("en", "zh")
+    told = replace(NLLB, has_source_language=True)
+    with pytest.raises(Problem, match="is told the language of the text: name it as source, one of eng_Latn, deu_Latn"):
+        ModelCatalog([told]).find_translator(None, "zh-Hant")
+    assert ModelCatalog([told]).find_translator("de", None) == (told, "deu_Latn", "eng_Latn")
+    other = served_model("opus", pairs=(("en", "zh"),))
+    assert ModelCatalog([NLLB, other]).find_translator("en", "zh") == (other, "en", "zh")
+
+
+def test_the_codes_that_are_listed_mean_one_language_each() -> None:
+    served = ModelCatalog([NLLB])
+    assert served.targets_by_source["en"] == ["de", "zh-Hans", "zh-Hant"]
+    for source, targets in served.targets_by_source.items():
+        for target in targets:
+            direction = served.find_translator(source, target)
+            assert direction is not None
+            assert (request_code(direction[1], CODES), request_code(direction[2], CODES)) == (source, target)
+    assert language_name("zh-Hant") == "Chinese (Hant)"

@@ -135,6 +135,32 @@ def test_a_gpt2_has_the_space_before_a_text_that_its_settings_want(wanted: bool,
         assert [row[number] for number in ours.source_tokenizer.encode(text)] == tokenizer(text).input_ids
 
 
+@pytest.mark.parametrize("has_settings", [True, False])
+def test_a_gpt2_may_have_its_vocabulary_and_merges_alone(has_settings: bool, tmp_path: Path) -> None:
+    """As folders of before 2020 have them; they were refused, where those of RoBERTa were read."""
+    (folder := tmp_path / "theirs").mkdir()
+    gpt2(folder)
+    document = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    vocab = document["model"]["vocab"] | {each["content"]: each["id"] for each in document["added_tokens"]}
+    (folder / "vocab.json").write_text(json.dumps(vocab), "utf-8")
+    merges = [" ".join(pair) for pair in document["model"]["merges"]]
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]), "utf-8")
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    if has_settings:
+        wanted = {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True}
+        (folder / "tokenizer_config.json").write_text(json.dumps(wanted), "utf-8")
+    ours = taken(folder)
+    tokenizer = transformers.GPT2Tokenizer.from_pretrained(folder)
+    row = rows_of(folder, ours, transformers.AutoModelForCausalLM.from_pretrained(folder))
+    for text in ("a dog runs", "Ein Hund  läuft\n", " two", "a <|endoftext|> b", "שלום 😀"):
+        theirs = tokenizer(text, split_special_tokens=True).input_ids
+        assert [row[number] for number in ours.source_tokenizer.encode(text)] == theirs, text
+    (folder / "added_tokens.json").write_text("{}", "utf-8")
+    with pytest.raises(DataError, match=r"has no tokenizer\.json: load and save"):
+        taken(folder)
+
+
 def test_a_llama_whose_settings_deny_the_space_of_its_tokenizer_is_refused(tmp_path: Path) -> None:
     (folder := tmp_path / "theirs").mkdir()
     llama(folder)

@@ -1,5 +1,6 @@
 """The table of weights, read in both directions."""
 
+import pytest
 import torch
 
 from tests.huggingface_models import KINDS
@@ -28,6 +29,23 @@ def test_importing_undoes_exporting() -> None:
         assert torch.equal(weight.import_tensor(theirs), ours)
     both = WeightMapping("w", ("a", "b"), (4, 5), transposed=True).export_tensors(ours)
     assert torch.equal(both["b"], ours[4:].t())
+
+
+def test_a_tensor_of_another_shape_is_refused_and_never_cut() -> None:
+    """Rows beyond those of a permutation were left out in silence."""
+    draw = torch.Generator().manual_seed(1)
+    rows, columns = torch.randperm(9, generator=draw), torch.randperm(6, generator=draw)
+    for weight in (
+        WeightMapping("w", ("a",), rows=rows, columns=columns),
+        WeightMapping("w", ("a",), rows=rows, columns=columns, transposed=True),
+        WeightMapping("w", ("a", "b"), (3, 6), rows, columns),
+    ):
+        theirs = weight.export_tensors(torch.randn(9, 6, generator=draw))
+        for name, tensor in theirs.items():
+            for axis in 0, 1:
+                for changed in (torch.cat([tensor, tensor], axis), tensor.narrow(axis, 0, 1)):
+                    with pytest.raises(ValueError, match=rf"its {name} is \({changed.shape[0]}, {changed.shape[1]}\)"):
+                        weight.import_tensor(theirs | {name: changed})
 
 
 def test_halves_are_apart() -> None:
