@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD
-=======
 from tfm.data.image_config import IMAGES_FILE
-from tfm.data.typing_errors import add_typos_to_lines
-from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
-from tfm.pipeline.artifacts.compatibility import trained_task
-from tfm.pipeline.artifacts.manifest import Manifest
->>>>>>> quoting-vectors
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.published_scores import publish_scores, show_unpublished_scores, warn_of_failed_metrics
@@ -95,7 +88,11 @@ def evaluate_files(
         RecipeError: nothing gives hypotheses.
     """
     _check_request(config, hypotheses, model, source, references)
-    members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
+    members: list[Manifest] = []
+    if model is not None:
+        from tfm.pipeline.artifacts.manifest import open_artifact  # here, as files alone are no artifacts
+
+        members = [open_artifact(each, "train") for each in (model, *ensemble)]
     if source is not None and any(IMAGES_FILE in each.files for each in members):
         raise DataError(f"reads images, not text: {CAPTIONS_ADVICE}", file=model)
     files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
@@ -112,18 +109,11 @@ def evaluate_files(
         from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs  # loads numpy, which files do without
 
         shortlist = shortlist_inputs(decoding)
-<<<<<<< HEAD
-    members: list[Manifest] = []
     task_config = config
-    if model is not None:
-        from tfm.pipeline.artifacts.compatibility import trained_task  # here, as files alone are no artifacts
-        from tfm.pipeline.artifacts.manifest import open_artifact
+    if members:
+        from tfm.pipeline.artifacts.compatibility import trained_task
 
-        members = [open_artifact(each, "train") for each in (model, *ensemble)]
         task_config = task_evaluation_config(trained_task(members[0]), config)
-=======
-    task_config = task_evaluation_config(trained_task(members[0]), config) if members else config
->>>>>>> quoting-vectors
     if task_config.lowercase and {*task_config.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
         raise RecipeError(
             "evaluation.lowercase has no effect on accuracy, macro_f1 and entity_f1, which respect case. Remove it"
