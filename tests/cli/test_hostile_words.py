@@ -98,7 +98,7 @@ def test_data_to_a_terminal_is_spelled_out_and_to_a_pipe_is_not(
     assert json.loads(shown.splitlines()[1]) == {EVIL: KEPT}
 
 
-WRITERS = {"console.py", "streams.py"}
+WRITERS = {"console.py", "reporter.py", "streams.py"}
 PRINTS = re.compile(r"(?<![\w.])print\(|echo\(|\.print\(|print_exc|std(?:out|err)(?:\.buffer)?\.write|Console\(")
 
 
