@@ -253,7 +253,7 @@ def check_po(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
             keyword = said or keyword
             entries[-1][keyword] = entries[-1].get(keyword, "") + ast.literal_eval(quoted)
     assert found == [
-        (one_line(entry["msgid"]), one_line(entry["msgstr"]))
+        tuple(re.sub(r"\r*\n", " ", entry[side]) for side in ("msgid", "msgstr"))
         for entry in entries
         if entry.get("msgstr")
         and (entry["msgid"] or "msgctxt" in entry)
