@@ -1,5 +1,6 @@
 """Small models with random weights as artifacts, and what transformers computes of what they are exported as."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,18 @@ def our_logits(loaded: LoadedModel, source: list[int], target: list[int]) -> Ten
             hidden = model(both[0], layouts[0], both[1], layouts[1])
         logits: Tensor = model.output(hidden)
     return logits
+
+
+def logits_of_rows(theirs: Any, row: Sequence[int], source: list[int], target: list[int]) -> Tensor:
+    """The same of a model of transformers that numbers pieces otherwise. row: its id by our id."""
+    is_pair = theirs.config.is_encoder_decoder
+    begin = theirs.config.decoder_start_token_id if is_pair else theirs.config.bos_token_id
+    written = torch.tensor([[begin, *(row[number] for number in target)]])
+    with torch.no_grad():
+        if not is_pair:
+            return theirs(written).logits[0]  # type: ignore[no-any-return]
+        read = torch.tensor([[*(row[number] for number in source), theirs.config.eos_token_id]])
+        return theirs(read, decoder_input_ids=written).logits[0]  # type: ignore[no-any-return]
 
 
 def their_logits(theirs: Any, loaded: LoadedModel, source: list[int], target: list[int], pad: int = 3) -> Tensor:

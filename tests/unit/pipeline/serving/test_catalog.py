@@ -170,7 +170,7 @@ NLLB = served_model("nllb", pairs=tuple((one, other) for one in CODES for other 
 def test_a_code_means_the_language_that_it_names(
     source: str | None, target: str | None, found: tuple[str, str] | None
 ) -> None:
-    """Of two languages of one code the first was taken, even for the model's own code of the second."""
+    """The first of two languages of one code was taken, even for the model's own code of the second."""
     direction = ModelCatalog([NLLB]).find_translator(source, target)
     assert (None if direction is None else direction[1:]) == found
 

@@ -260,7 +260,7 @@ def test_words_with_their_labels_in_two_languages_are_no_pair(
 
 
 def test_splits_of_texts_alone_are_answered_with_their_ending(tmp_path: Path) -> None:
-    """Of WikiText the training file alone was advised, so that validation and test texts were cut from it."""
+    """The training file of WikiText alone was advised, so that validation and test texts were cut from it."""
     lay_out(tmp_path, "wiki.train.tokens", "wiki.valid.tokens", "wiki.test.tokens")
     with pytest.raises(DataError) as error:
         found(tmp_path, None, "target")

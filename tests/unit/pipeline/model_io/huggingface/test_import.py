@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.huggingface_models import KINDS, our_logits, published, their_logits
+from tests.huggingface_models import KINDS, logits_of_rows, our_logits, published, their_logits
 from tests.tiny_model import TEXTS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
@@ -190,14 +190,7 @@ def test_ids_logits_and_greedy_output_are_theirs(name: str, tmp_path: Path) -> N
     draw, is_pair = random.Random(1), model.config.is_encoder_decoder
     source, target = ([draw.randrange(4, size) for _ in range(length)] for length in (7, 6))
     found = our_logits(ours, source, target)
-    begin = model.config.decoder_start_token_id if is_pair else model.config.bos_token_id
-    written = torch.tensor([[begin, *(row[number] for number in target)]])
-    with torch.no_grad():
-        if is_pair:
-            read = torch.tensor([[*(row[number] for number in source), model.config.eos_token_id]])
-            wanted = model(read, decoder_input_ids=written).logits[0]
-        else:
-            wanted = model(written).logits[0]
+    wanted = logits_of_rows(model, row, source, target)
     assert wanted.std() > 0.1
     named = [number for number in range(size) if number > BOS_ID or row[number] not in row[number + 1 :]]
     there = torch.tensor([row[number] for number in named])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.huggingface_encoders import made, transformers
-from tests.huggingface_models import our_logits
+from tests.huggingface_models import logits_of_rows, our_logits
 from tests.unit.pipeline.model_io.huggingface.test_import import gpt2, llama, pegasus, rows_of, taken
 from tests.unit.pipeline.model_io.huggingface.test_odd_settings import (
     change_settings,
@@ -51,15 +51,7 @@ def test_a_key_that_is_missing_has_the_default_of_its_class(name: str, key: str,
     auto = transformers.AutoModelForSeq2SeqLM if name == "pegasus" else transformers.AutoModelForCausalLM
     ours, model = taken(folder), auto.from_pretrained(folder).eval()
     row, source, target = rows_of(folder, ours, model), [9, 8, 12, 10], [14, 6, 7]
-    is_pair = model.config.is_encoder_decoder
-    begin = model.config.decoder_start_token_id if is_pair else model.config.bos_token_id
-    written = torch.tensor([[begin, *(row[number] for number in target)]])
-    with torch.no_grad():
-        if is_pair:
-            read = torch.tensor([[*(row[number] for number in source), model.config.eos_token_id]])
-            wanted = model(read, decoder_input_ids=written).logits[0]
-        else:
-            wanted = model(written).logits[0]
+    wanted = logits_of_rows(model, row, source, target)
     found = our_logits(ours, source, target)
     torch.testing.assert_close(found[:, 4:], wanted[:, row[4:]], atol=1e-4, rtol=0)
 

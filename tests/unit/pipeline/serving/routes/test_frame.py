@@ -1,4 +1,4 @@
-"""What all routes have in common for clients of others: null, missing fields, prefixes of proxies; stand-ins answer."""
+"""Routes as clients of other programs meet them: null, missing fields, prefixes of proxies; stand-ins answer."""
 
 import json
 import re
