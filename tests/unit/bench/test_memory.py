@@ -46,7 +46,7 @@ def test_recipes_are_of_their_tasks_and_stages_read_them(tmp_path: Path) -> None
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is no /proc")
 def test_memory_that_no_file_has_is_watched_until_the_end() -> None:
-    program = "import time; held = b'1' * 10**8; time.sleep(0.3)"
+    program = "import time; held = b'1' * 10**8; time.sleep(1)"
     watched: list[AnonymousMemory] = []
 
     def watch(process: int) -> None:

@@ -60,12 +60,20 @@ def test_files_hint_is_read_and_before_waiting_somebody_is_told(pipe: tuple[int,
     assert stream.readline(100) == b"two\n"
     assert not stream.is_line_ready()  # a line that is half there is not
     assert told == []
-    timer = threading.Timer(0.2, lambda: os.write(writer, b"ee\n"))
-    timer.start()
-    began = time.monotonic()
+    written: list[float] = []
+
+    def write_once_told() -> None:
+        while not told:
+            time.sleep(0.001)
+        written.append(time.monotonic())
+        os.write(writer, b"ee\n")
+
+    thread = threading.Thread(target=write_once_told, daemon=True)
+    thread.start()
     assert stream.readline(100) == b"three\n"
-    timer.join()
-    assert told[0] - began < 0.15 < time.monotonic() - began
+    thread.join()
+    assert len(told) == 1
+    assert told[0] < written[0]
     os.close(writer)
     assert stream.is_line_ready()
     assert stream.readline(100) == b""

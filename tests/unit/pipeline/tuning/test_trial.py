@@ -245,7 +245,7 @@ def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
-    trials, is_made = played(tmp_path), threading.Event()
+    trials, is_made, waits = played(tmp_path), threading.Event(), threading.Event()
 
     def train_at_once(_: Trials, __: Recipe, account: TrialProgress, *___: object) -> tuple[float, str]:
         account.record_cost(5)
@@ -254,6 +254,7 @@ def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_
     def make_dataset() -> None:
         with hold_lock(trials.folder / ".share.lock"):
             is_made.set()
+            assert waits.wait(10)
             time.sleep(0.6)
 
     monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
@@ -268,6 +269,7 @@ def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_
     with trials.claim_trial() as claimed:
         assert claimed is not None
         begun = time.monotonic()
+        waits.set()
         trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
         whole = time.monotonic() - begun
     other.join()
