@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tfm.pipeline.api.words import WordVectors, concordance, count_vectors
     from tfm.pipeline.errors import DataError, RecipeError, TfmError
 
+    __version__: str
+
 __all__ = [
     "Attention",
     "AttentionOutput",
@@ -54,6 +56,10 @@ if not TYPE_CHECKING:  # a type checker finds the names above, and says of anoth
     }
 
     def __getattr__(name):
+        if name == "__version__":
+            from tfm.pipeline.distribution import version
+
+            return version() or "0+source"  # a number that no release has: nothing is installed
         if name not in __all__:
             raise AttributeError(f"module 'tfm' has no attribute {name!r}; it has {', '.join(__all__)}")
         place = f"tfm.pipeline.api.{_PLACES[name]}" if name in _PLACES else "tfm.pipeline.errors"
@@ -61,4 +67,4 @@ if not TYPE_CHECKING:  # a type checker finds the names above, and says of anoth
         return found
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, "__version__"})

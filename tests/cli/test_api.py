@@ -23,6 +23,13 @@ def model(stages: Stages) -> in_python.Model:
     return in_python.load(stages.folder, device="cpu")
 
 
+def test_the_version_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tfm("--version").out.strip() == f"tfm {in_python.__version__}"
+    assert "__version__" in dir(in_python)
+    monkeypatch.setattr("tfm.pipeline.distribution.DISTRIBUTION_NAME", "not-installed")
+    assert in_python.__version__ == "0+source"
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("flags", "settings"),
