@@ -17,7 +17,7 @@ import typer
 from tests.cli.user import tfm
 from tfm.cli.app import app
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.error_messages import field_at
+from tfm.pipeline.recipes.messages.error_messages import field_at
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.tuning.search import open_search
 

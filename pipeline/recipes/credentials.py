@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 
 from tfm.data.credentials import holds_credential
-from tfm.pipeline.recipes.error_messages import Key
+from tfm.pipeline.recipes.messages.error_messages import Key
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:/{1,3}\S+", re.I)
 

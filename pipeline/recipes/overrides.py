@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from tfm.pipeline.errors import RecipeError, escape_unprintable
-from tfm.pipeline.recipes.error_messages import Key, field_at
+from tfm.pipeline.recipes.messages.error_messages import Key, field_at
 
 
 class CommandLineSetting(NamedTuple):

@@ -18,9 +18,9 @@ from tfm.pipeline.config import DEFAULT_SEED, DecodingConfig, EvaluationConfig, 
 from tfm.pipeline.errors import escape_unprintable
 from tfm.pipeline.guided_alignment import guided_alignment_problem
 from tfm.pipeline.recipes.characters import check_character_settings
-from tfm.pipeline.recipes.error_messages import Origins
 from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import check_label_tokenizer, no_score_reason, set_label_tokenizer
+from tfm.pipeline.recipes.messages.error_messages import Origins
 from tfm.pipeline.recipes.overrides import parse_settings
 from tfm.pipeline.recipes.recipe_files import read_recipe_file
 from tfm.pipeline.recipes.section_validation import validate_section

@@ -10,7 +10,7 @@ from typing import Any
 from tfm.data.errors import DataError, format_names
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.error_messages import Key, Origin, Origins
+from tfm.pipeline.recipes.messages.error_messages import Key, Origin, Origins
 
 MAX_RECIPE_BYTES = 2**20
 MAX_NESTING_DEPTH = 50

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.credentials import credential_problem
-from tfm.pipeline.recipes.error_messages import (
+from tfm.pipeline.recipes.messages.error_messages import (
     Key,
     Origin,
     Origins,

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_va
 from tfm.pipeline.config import STRICT_CONFIG
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.credentials import credential_problem
-from tfm.pipeline.recipes.error_messages import recipe_error
+from tfm.pipeline.recipes.messages.error_messages import recipe_error
 from tfm.pipeline.recipes.recipe_files import parse_toml
 from tfm.pipeline.training_config import ValidationMetric
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.cli.arguments import USUAL, Parameter, make_run, parameters, words_with, write_texts
 from tests.cli.user import tfm
 from tests.hub import Hub
-from tfm.pipeline.recipes.error_messages import _section_keys
+from tfm.pipeline.recipes.messages.error_messages import _section_keys
 from tfm.pipeline.recipes.recipe import Recipe
 
 pytestmark = pytest.mark.promise("arguments")

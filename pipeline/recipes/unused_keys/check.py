@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.error_messages import Key, Origins, describe_origin, format_value
+from tfm.pipeline.recipes.messages.error_messages import Key, Origins, describe_origin, format_value
 from tfm.pipeline.recipes.unused_keys.rule import UnusedKeysRule
 
 MISSING_VALUE = object()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.error_messages import config_of_annotation, recipe_error
+from tfm.pipeline.recipes.messages.error_messages import config_of_annotation, recipe_error
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION, NON_TRAINING_KEYS
 from tfm.pipeline.tasks.abilities import TASK_SPECS

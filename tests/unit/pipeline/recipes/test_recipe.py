@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.model_weights import model_weight_shapes
-from tfm.pipeline.recipes.error_messages import config_of_annotation
+from tfm.pipeline.recipes.messages.error_messages import config_of_annotation
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, recipe_schema
 from tfm.pipeline.recipes.run_paths import run_folder
 from tfm.pipeline.recipes.section_validation import section_from_flags, section_name

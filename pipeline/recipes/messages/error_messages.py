@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel
@@ -115,22 +116,46 @@ def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple
         return f"{name} = {format_value(error['input'])} must be {words} {context[limit]}"
     if kind in ("tuple_type", "list_type") and isinstance(error["input"], Mapping) and _config_at_error(model, loc):
         return f"{name} is a list of tables: write [[{name}]] in a recipe, [{{...}}] on the command line"
+    if kind == "model_type" and (config := _config_at_error(model, loc)) is not None:
+        keys = ", ".join(config.model_fields)
+        return f"{name} = {format_value(error['input'])} must be {TYPE_DESCRIPTIONS[kind]}: {keys}"
     if kind in TYPE_DESCRIPTIONS:
         return f"{name} = {format_value(error['input'])} must be {TYPE_DESCRIPTIONS[kind]}"
     return f"{name} = {format_value(error['input'])}: {error['msg']}"
 
 
 def _nearest_key(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
-    """Return a hint for the unknown key `name`: a similar neighbor, keys of that name elsewhere, or all neighbors."""
+    """Return a hint for the unknown key `name` of the table at `key`.
+
+    The first of: keys that others call so; keys of that name elsewhere, if one is in this section; a neighbor that is
+    spelt nearly so; keys of that name in other sections; all neighbors.
+    """
+    from tfm.pipeline.recipes.messages.other_names import (
+        keys_of_other_name,
+    )  # here, as recipes without errors do without it
+
     config = _config_at_error(model, loc)
     names = list(config.model_fields) if config is not None else []
-    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if matches:
-        return f"did you mean {'.'.join((*key, matches[0]))}?"
-    other_keys = [each for each in _section_keys(model, key[: len(key) - len(loc)]) if each[-1] == name]
-    if other_keys:
-        return f"did you mean {' or '.join('.'.join(each) for each in other_keys)}?"
+    keys = list(_section_keys(model, key[: len(key) - len(loc)]))
+    same_name = sorted((each for each in keys if each[-1] == name), key=lambda each: each[:1] != key[:1])
+    is_in_section = bool(same_name) and same_name[0][:1] == key[:1]
+    for found in (
+        _keys_beside([each for each in keys_of_other_name(name) if each in keys], key),
+        same_name if is_in_section else [],
+        [(*key, each) for each in difflib.get_close_matches(name, names, n=1, cutoff=0.6)],
+        same_name,
+    ):
+        if found:
+            return f"did you mean {' or '.join('.'.join(each) for each in found)}?"
     return f"there {'are' if len(names) > 1 else 'is'} {', '.join(names)}"
+
+
+def _keys_beside(keys: Sequence[Key], key: Key) -> list[Key]:
+    """The keys that have most of their first parts from `key`: beside an encoder's key those of encoders."""
+    num_same = [
+        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(each, key, strict=False))) for each in keys
+    ]
+    return [each for each, count in zip(keys, num_same, strict=True) if count == max(num_same)]
 
 
 def _config_at_error(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel] | None:
