@@ -6,6 +6,7 @@ from itertools import groupby
 
 from docs.site.key_use import idle_reasons, since, tasks_of
 from docs.site.recipe_keys import ITEMS, RecipeKey, RecipeTable, recipe_tables
+from tfm.pipeline.recipes.messages.other_names import OTHER_NAMES
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 FOLDER = "reference/recipe"
@@ -75,6 +76,8 @@ def _key_lines(key: RecipeKey, changelog: str) -> Iterator[str]:
         ("Tasks", "all" if len(tasks) == len(TASK_SPECS) else ", ".join(f"`{task}`" for task in tasks)),
         ("Since", since(plain, changelog)),
     ]
+    if plain in OTHER_NAMES:
+        facts.append(("In other toolkits", ", ".join(f"`{name}`" for name in OTHER_NAMES[plain].split())))
     if key.meaning:
         yield f"{_as_prose(key.meaning)}\n"
     facts += [("No effect with some values of", _as_prose(each)) for each in idle_reasons(plain)]

@@ -1,5 +1,6 @@
 """The generated reference: every key of the schema and every command is there, in words that say what it may be."""
 
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.test_docs import COMMANDS, ROOT
 from tests.test_pages import named_pages
 from tfm.model.config import ModelConfig
 from tfm.model.config_fields import SUPPORTED_TASKS
+from tfm.pipeline.recipes.messages.other_names import OTHER_NAMES
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.unused_keys.model import MODEL_RULES
 
@@ -87,6 +89,12 @@ def test_a_key_names_the_tasks_that_do_not_refuse_it() -> None:
     assert "word_vectors" not in tasks_of("model.norm")
     assert len(tasks_of("training.ema")) == 7
     assert any("`tokenizer.kind`" in each for each in idle_reasons("tokenizer.clusters"))
+
+
+def test_a_key_has_its_names_in_other_toolkits_beside_it() -> None:
+    pages = "\n".join(recipe_pages(CHANGELOG).values())
+    assert pages.count("- In other toolkits: ") == len(OTHER_NAMES)
+    assert re.search(r"### `decoding.beam` [^#]*- In other toolkits: `beam_size`, `num_beams`", pages)
 
 
 @pytest.mark.parametrize("table", [table for table in TASKS_BY_TABLE if table.startswith("model.")])
