@@ -42,7 +42,7 @@ from tfm.tokenizer.config import TokenizerConfig
 def _folder_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
         raise ValueError(
-            "name becomes the name of the run's folder: use letters, digits, `.`, `_` and `-`, not beginning with `.`"
+            "it becomes the name of the run's folder: use letters, digits, `.`, `_` and `-`, not beginning with `.`"
         )
     return name
 

@@ -35,11 +35,12 @@ TYPE_DESCRIPTIONS = {
     "float_parsing": "a number",
     "bool_type": "true or false",
     "string_type": 'a text, as in "text"',
-    "tuple_type": "a list, as in [1, 2]",
-    "list_type": "a list, as in [1, 2]",
+    "tuple_type": "a list",
+    "list_type": "a list",
     "model_type": "a table of keys",
     "dict_type": "a table of keys",
 }
+LIST_TYPES = ("tuple_type", "list_type")
 BOUND_DESCRIPTIONS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),
@@ -114,13 +115,13 @@ def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple
     if kind in BOUND_DESCRIPTIONS:
         words, limit = BOUND_DESCRIPTIONS[kind]
         return f"{name} = {format_value(error['input'])} must be {words} {context[limit]}"
-    if kind in ("tuple_type", "list_type") and isinstance(error["input"], Mapping) and _config_at_error(model, loc):
+    config = _config_at_error(model, loc)
+    if kind in LIST_TYPES and config is not None:
         return f"{name} is a list of tables: write [[{name}]] in a recipe, [{{...}}] on the command line"
-    if kind == "model_type" and (config := _config_at_error(model, loc)) is not None:
-        keys = ", ".join(config.model_fields)
-        return f"{name} = {format_value(error['input'])} must be {TYPE_DESCRIPTIONS[kind]}: {keys}"
+    if kind == "dict_type" and config is not None:
+        return f"{name} is a table of tables that have names: write [{name}.NAME] in a recipe, or --set {name}.NAME.KEY=..."
     if kind in TYPE_DESCRIPTIONS:
-        return f"{name} = {format_value(error['input'])} must be {TYPE_DESCRIPTIONS[kind]}"
+        return f"{name} = {format_value(error['input'])} must be {_describe_type(kind, error['input'], config)}"
     return f"{name} = {format_value(error['input'])}: {error['msg']}"
 
 
@@ -165,6 +166,18 @@ def _config_at_error(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseM
         if config is not None and isinstance(part, str) and part in config.model_fields:
             config = config_of_annotation(config.model_fields[part].annotation)
     return config
+
+
+def _describe_type(kind: str, value: object, config: type[BaseModel] | None) -> str:
+    """The type that a value must have, with the keys of a table, and with the value itself as it would be right."""
+    text = TYPE_DESCRIPTIONS[kind]
+    if kind == "model_type" and config is not None:
+        return f"{text}: {', '.join(config.model_fields)}"
+    if kind == "int_type" and isinstance(value, float) and value.is_integer():
+        return f"{text}: {int(value)}"
+    if kind in LIST_TYPES and isinstance(value, str):
+        return f"{text}, as in {json.dumps([part.strip() for part in value.split(',')], ensure_ascii=False)}"
+    return f"{text}, as in [1, 2]" if kind in LIST_TYPES else text
 
 
 def field_at(model: type[BaseModel], key: Key) -> FieldInfo | None:

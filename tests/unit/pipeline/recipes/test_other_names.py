@@ -62,11 +62,3 @@ def test_the_nearest_keys_are_told(tmp_path: Path, key: str, meant: str) -> None
 def test_a_name_may_have_several_keys() -> None:
     assert list(keys_of_other_name("d_model")) == [("model", "encoder", "dim"), ("model", "decoder", "dim")]
     assert not list(keys_of_other_name("d"))
-
-
-@pytest.mark.parametrize(
-    ("key", "keys"),
-    [("model.dropout", "residual, embedding, attention, feed_forward, depth"), ("training.optimizer", "name, ")],
-)
-def test_a_value_in_place_of_a_table_is_told_its_keys(tmp_path: Path, key: str, keys: str) -> None:
-    assert f"{key} = 1 must be a table of keys: {keys}" in problem(tmp_path, key)

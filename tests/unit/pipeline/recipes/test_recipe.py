@@ -227,6 +227,18 @@ def test_several_problems_are_counted_and_the_unknown_key_comes_first(tmp_path: 
         ("training", ["--set training: ", "KEY=VALUE"]),
         ("a..b=1", ["--set a..b=1: ", "KEY=VALUE"]),
         ("name=../x", ["--set name=../x: ", "letters, digits"]),
+        # a value is said as it would be right, and a table by its keys
+        (
+            "training.optimizer=adam",
+            ['training.optimizer = "adam" must be a table of keys: name, betas, eps, momentum'],
+        ),
+        ("model.dropout=0.3", ["model.dropout = 0.3 must be a table of keys: residual, embedding, attention, "]),
+        ("evaluation.metrics=bleu,chrf", ['"bleu,chrf" must be a list, as in ["bleu", "chrf"]']),
+        ("training.optimizer.betas=1", ["training.optimizer.betas = 1 must be a list, as in [1, 2]"]),
+        ("training.max_steps=1e4", ["training.max_steps = 10000.0 must be a whole number: 10000"]),
+        ("training.max_steps=1.5", ["training.max_steps = 1.5 must be a whole number"]),
+        ("data.train=corpus", ["data.train is a list of tables: write [[data.train]] in a recipe, [{...}] on the"]),
+        ("data.tests=corpus", ["data.tests is a table of tables that have names: write [data.tests.NAME] in a recipe"]),
         # what is suggested can be set: items of a list have numbers, test sets have names
         ("data.size=9", ["did you mean data.train.0.size or data.valid.0.size or data.tests.NAME.size or synthesis"]),
         ("command=x", ["did you mean clean.external.0.command or evaluation.external.0.command?"]),
