@@ -119,7 +119,7 @@ def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple
     if kind in LIST_TYPES and config is not None:
         return f"{name} is a list of tables: write [[{name}]] in a recipe, [{{...}}] on the command line"
     if kind == "dict_type" and config is not None:
-        return f"{name} is a table of tables that have names: write [{name}.NAME] in a recipe, or --set {name}.NAME.KEY=..."
+        return f"{name} is a table of tables with names: write [{name}.NAME] in a recipe, or --set {name}.NAME.KEY="
     if kind in TYPE_DESCRIPTIONS:
         return f"{name} = {format_value(error['input'])} must be {_describe_type(kind, error['input'], config)}"
     return f"{name} = {format_value(error['input'])}: {error['msg']}"

@@ -238,7 +238,7 @@ def test_several_problems_are_counted_and_the_unknown_key_comes_first(tmp_path: 
         ("training.max_steps=1e4", ["training.max_steps = 10000.0 must be a whole number: 10000"]),
         ("training.max_steps=1.5", ["training.max_steps = 1.5 must be a whole number"]),
         ("data.train=corpus", ["data.train is a list of tables: write [[data.train]] in a recipe, [{...}] on the"]),
-        ("data.tests=corpus", ["data.tests is a table of tables that have names: write [data.tests.NAME] in a recipe"]),
+        ("data.tests=corpus", ["data.tests is a table of tables with names: write [data.tests.NAME] in a recipe"]),
         # what is suggested can be set: items of a list have numbers, test sets have names
         ("data.size=9", ["did you mean data.train.0.size or data.valid.0.size or data.tests.NAME.size or synthesis"]),
         ("command=x", ["did you mean clean.external.0.command or evaluation.external.0.command?"]),
