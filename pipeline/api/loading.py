@@ -2,6 +2,8 @@
 
 import os
 
+import torch
+
 from tfm.pipeline.api import arguments
 from tfm.pipeline.api.logged import LoggingReporter
 from tfm.pipeline.api.messages import name_parameters_in_errors
@@ -13,18 +15,21 @@ from tfm.pipeline.runtime.progress import Reporter
 
 
 @name_parameters_in_errors
-def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
+def load(
+    folder: str | os.PathLike[str], *, device: Device | torch.device = "auto", reporter: Reporter | None = None
+) -> Model:
     """Load the model in the folder of a run, or in its own, verified.
 
     Args:
         folder: of the run or the model.
-        device: cpu, cuda, mps; auto: a GPU if there is one.
+        device: cpu, cuda, mps, or torch's object; auto: a GPU if there is one.
         reporter: receives progress and warnings; None: warnings go to the logger `tfm`, and no progress is shown.
 
     Raises:
         DataError: there is no model.
         TypeError: an argument is of another kind.
     """
-    path, name = arguments.check_folder(folder, "folder"), arguments.check_single_text(device, "device")
+    path = arguments.check_folder(folder, "folder")
+    name = str(device) if isinstance(device, torch.device) else arguments.check_single_text(device, "device")
     checked_reporter = arguments.check_reporter(reporter) or LoggingReporter()
     return Model(load_model(resolve_model_folder(path), name), checked_reporter)

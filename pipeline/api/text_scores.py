@@ -66,7 +66,7 @@ def score_texts(
         stride: tokens between the beginnings of windows of text; None: side by side.
 
     Raises:
-        DataError: the numbers of texts differ, or none has a probability.
+        DataError: there are no texts, their numbers differ, or none has a probability.
         RecipeError: targets or a stride do not fit the model's task.
     """
     lines = arguments.to_text_list(sources, "sources")
@@ -80,13 +80,20 @@ def score_texts(
     target_texts = arguments.to_text_list(targets, "targets")
     if len(lines) != len(target_texts):
         raise DataError(f"score: {len(lines)} sources and {len(target_texts)} targets: give one target for each source")
+    _check_there_are_texts(lines)
     with exclude_other_threads():
         loaded = loaded.for_languages(*arguments.check_languages(to, source_language))
         warn_of_unknown_sources(loaded.source_tokenizer, lines, reporter)
         return TextScores.from_likelihoods(*perplexity(loaded, lines, [target_texts], reporter=reporter))
 
 
+def _check_there_are_texts(lines: list[str]) -> None:
+    if not lines:
+        raise DataError("score: there are no texts: give one or more")
+
+
 def _score_running_text(loaded: LoadedModel, lines: list[str], reporter: Reporter, stride: int | None) -> TextScores:
+    _check_there_are_texts(lines)
     split = split_from_lines(lines, loaded.source_tokenizer, loaded.target_tokenizer)
     with exclude_other_threads():
         result = score_likelihood(loaded, "texts", split, DataConfig().batch_tokens, reporter, stride=stride)

@@ -18,10 +18,12 @@ def resolve_device(device: str) -> torch.device:
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return torch.device("cuda" if available["cuda"] else "cpu")
-    if not available.get(device, False):
-        usable = ", ".join(name for name, there in available.items() if there)
-        raise RecipeError(f'device "{device}" is not available here; usable: auto, {usable}')
-    return torch.device(device)
+    name = device.removesuffix(":0")  # torch's name of the first one, which is ours
+    if not available.get(name, False):
+        usable = ", ".join(each for each, there in available.items() if there)
+        advice = "; CUDA_VISIBLE_DEVICES chooses one of several GPUs" if name.startswith("cuda:") else ""
+        raise RecipeError(f'device "{device}" is not available here; usable: auto, {usable}{advice}')
+    return torch.device(name)
 
 
 def _cuda_memory(device: torch.device) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tfm as in_python
 from tests.cli.user import Stages, tfm, write_lines
@@ -20,7 +21,7 @@ CPU = ("--device", "cpu")
 
 @pytest.fixture(scope="module")
 def model(stages: Stages) -> in_python.Model:
-    return in_python.load(stages.folder, device="cpu")
+    return in_python.load(stages.folder, device=torch.device("cpu"))
 
 
 def test_the_version_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,9 +195,19 @@ def test_a_folder_is_a_path(open_folder):
         open_folder("")
 
 
-def test_a_device_is_a_name():
+def test_a_device_is_a_name_or_torch_s_object():
     with pytest.raises(TypeError, match="device is int: give one str"):
         load("nowhere", device=0)
+    for device in (torch.device("cpu"), torch.device("cpu:0"), "cpu"):
+        with pytest.raises(DataError, match="nowhere"):
+            load("nowhere", device=device)
+
+
+def test_the_score_of_no_text_is_refused(model):
+    with pytest.raises(DataError, match="score: there are no texts: give one or more"):
+        model.score([], [])
+    with pytest.raises(DataError, match="score: 0 sources and 1 targets"):
+        model.score([], ["a"])
 
 
 def test_numbers_of_numpy_are_numbers(model):

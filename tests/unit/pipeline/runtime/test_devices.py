@@ -15,10 +15,16 @@ def test_auto_is_the_cpu_where_there_is_no_cuda_and_what_is_not_there_is_refused
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert resolve_device("auto") == resolve_device("cpu") == CPU
+    assert resolve_device("auto") == resolve_device("cpu") == resolve_device("cpu:0") == CPU
     for name in ("cuda", "mps"):
         with pytest.raises(RecipeError, match=f'device "{name}" is not available here; usable: auto, cpu'):
             resolve_device(name)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("cuda:0") == resolve_device("auto") == torch.device("cuda")
+    with pytest.raises(
+        RecipeError, match=r'device "cuda:1" is not .*; CUDA_VISIBLE_DEVICES chooses one of several GPUs'
+    ):
+        resolve_device("cuda:1")
 
 
 @pytest.mark.parametrize(
