@@ -27,7 +27,7 @@ MAX_LINE_BYTES = 4 * 2**20
 MAX_TRIALS = 100_000
 MAX_STUDIES = 100
 NUM_OPERATIONS = 11
-CREATE_STUDY_OPERATION, CREATE_TRIAL_OPERATION = 0, 4
+CREATE_STUDY_OPERATION, DELETE_STUDY_OPERATION, CREATE_TRIAL_OPERATION = 0, 1, 4
 DAMAGED_JOURNAL_REMEDY = "move that folder away, or remove what is wrong there"
 
 
@@ -50,7 +50,7 @@ class JournalFile(BaseJournalBackend):
 
     def __init__(self, file: Path) -> None:
         self.file, self.line, self._offset = file, 0, 0
-        self._num_trials, self._studies = 0, set[str]()
+        self._num_trials, self._num_studies, self._study_ids = 0, 0, dict[str, int]()
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
         """The operations after the first `log_number_from`. A last line without its end is not there yet."""
@@ -86,15 +86,19 @@ class JournalFile(BaseJournalBackend):
         if code == CREATE_STUDY_OPERATION:
             if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) < 1000:
                 raise self.line_error(f"study_name: {name!r:.60} is no name")
-            self._studies.add(name)
-        for key, count in (("study_id", len(self._studies)), ("trial_id", self._num_trials)):
+            if name not in self._study_ids:  # Optuna passes over one that is there
+                self._study_ids[name] = self._num_studies
+                self._num_studies += 1
+        for key, count in (("study_id", self._num_studies), ("trial_id", self._num_trials)):
             number = operation.get(key, 0)  # Optuna passes over what is about none that it knows
             if type(number) is not int or (key in operation and not 0 <= number < count):
                 raise self.line_error(f"{key}: {number!r:.60} is none that stands before")
         if not isinstance(operation.get("worker_id"), str):
             raise self.line_error(f"worker_id: {operation.get('worker_id')!r:.60} is no name")
+        if code == DELETE_STUDY_OPERATION:
+            self._study_ids = {each: id_ for each, id_ in self._study_ids.items() if id_ != operation.get("study_id")}
         self._num_trials += code == CREATE_TRIAL_OPERATION
-        if self._num_trials > MAX_TRIALS or len(self._studies) > MAX_STUDIES:
+        if self._num_trials > MAX_TRIALS or self._num_studies > MAX_STUDIES:
             raise self.line_error(f"has more than {MAX_TRIALS:,} trials, or {MAX_STUDIES} studies")
         return operation
 

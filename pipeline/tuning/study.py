@@ -155,6 +155,17 @@ class Trials:
         """Return whether the lock of a trial can be seen here: that of one in another machine's folder cannot."""
         return self.shares_folder or self.trial_folder(number).exists()
 
+    def has_work(self) -> bool:
+        """Return whether a trial has ended, has trained, or is being run by a worker now; who asks has the claim."""
+        with ExitStack() as locks:
+            return any(
+                each.state.is_finished()
+                or each.intermediate_values
+                or read_trial_attributes(each).updates
+                or (each.state == TrialState.RUNNING and not self._is_claimable(each.number, locks))
+                for each in self.study.get_trials(deepcopy=False)
+            )
+
     def find_running_duplicate(self, number: int, configuration: Configuration) -> FrozenTrial | None:
         """Return an earlier trial of the same configuration that another worker is running; None if there is none.
 

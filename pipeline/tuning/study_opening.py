@@ -35,6 +35,8 @@ def open_trials(
 ) -> Trials:
     """Open the study of a search: a new one, or the existing one, without writing to it.
 
+    One whose trials have not trained, as an error ended the first, begins anew if the search was changed.
+
     Args:
         config: the search.
         search_settings: all settings that define the search.
@@ -70,6 +72,12 @@ def open_trials(
     changed_keys = sorted(setting_differences(study_settings, settings))
     if not changed_keys and study.directions != [_study_direction(config)]:
         changed_keys = ["direction"]
+    if changed_keys and create and url is None:
+        with hold_lock(folder / ".claim.lock"), raise_storage_errors(source):
+            if not Trials(config, parameters, folder, study, shares_folder=True).has_work():
+                optuna.delete_study(study_name=study.study_name, storage=storage)
+                study, study_settings = _open_or_create_study(storage, config, parameters, settings, url)
+                changed_keys = []
     if changed_keys:
         remedy = "move that folder away" if url is None else "take another database (--storage)"
         raise DataError(

@@ -222,19 +222,17 @@ def test_a_key_of_the_only_corpus_needs_no_number(recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("space", "problem"),
     [
-        (
-            '"training" = { values = [1, 2] }',
-            'training = 1 must be a table of keys; vary a key of it, such as "training.max_steps"',
-        ),
+        ('"training" = { values = [1, 2] }', '; vary a key of it, such as "training.max_steps"'),
+        ('"training" = { values = [1, 2] }', "training = 1 must be a table of keys: max_steps, max_epochs, "),
         ('"model.encoder" = { values = [1, 2] }', 'vary a key of it, such as "model.encoder.layers"'),
-        ('"model.dropout" = { low = 0.0, high = 0.3 }', "must be a table of keys; vary a key of it"),
+        ('"model.dropout" = { low = 0.0, high = 0.3 }', "feed_forward, depth; vary a key of it"),
         ('"model.headz" = { values = [1] }', 'search.space."model.headz" is not a key of recipes'),
         ('"training.optimizer.beta.1" = { values = [0.9] }', '"training.optimizer.beta.1" is not a key of recipes'),
         (
             "model.dropout.depth = { low = 0.0, high = 0.5 }",
             'search.space: write "model.dropout.depth" in quotation marks',
         ),
-        ('"data.train.0" = { values = [1, 2] }', "data.train.0 = 1 must be a table of keys; vary a key of it, such as"),
+        ('"data.train.0" = { values = [1, 2] }', "data.train.0 = 1 must be a table of keys: format, path, "),
         ('"data.train.1.weight" = { values = [1] }', "data.train has one item, 0 in the base recipe, and not 1"),
         ('"model.0.norm" = { choices = ["pre"] }', '"model.0.norm" is not a key of recipes: no list has an item there'),
         ('"model.nowhere.norm" = { choices = ["pre"] }', '"model.nowhere.norm" is not a key of recipes'),
@@ -414,6 +412,14 @@ def test_a_missing_corpus_is_an_error_and_no_result(recipe: Path, key: str) -> N
     assert done.code == 65
     assert "nowhere.txt" in done.err
     assert not any(each["ended"] in ("failed", "impossible") for each in _trials_in(file))
+
+
+def test_a_search_that_never_trained_goes_on_after_its_mistake_is_mended(recipe: Path) -> None:
+    file = search(Path("mended.toml"), "trials = 1")
+    assert tfm("search", file, *QUICK, "--set", "data.train.source=nowhere.txt").code == 65
+    done = tfm("search", file, *QUICK, "--json")
+    assert done.code == 0, done.err
+    assert [each["number"] for each in json.loads(done.out)["trials"]] == [0]
 
 
 def _trials_in(file: Path) -> list[dict[str, object]]:

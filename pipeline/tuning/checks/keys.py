@@ -164,7 +164,7 @@ def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, location: s
             adapter.validate_json(json.dumps(value), strict=True)
             return
         except ValidationError as error:
-            problem = problem or recipe_error(
-                error.errors(include_url=False), Recipe, tuple(parameter.key.split(".")), {}, lambda _: location
-            )
+            key = tuple(parameter.key.split("."))
+            errors = [{**each, "loc": (*key, *each["loc"])} for each in error.errors(include_url=False)]
+            problem = problem or recipe_error(errors, Recipe, (), {}, lambda _: location)
     raise RecipeError(f"{str(problem).splitlines()[0]}{remedy}")

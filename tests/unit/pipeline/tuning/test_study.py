@@ -144,7 +144,9 @@ def test_a_worker_that_dies_between_two_keys_leaves_what_it_would_have_drawn(met
 
 
 def test_another_search_and_no_database_are_refused(tmp_path: Path) -> None:
-    opened(tmp_path / "s")
+    with opened(tmp_path / "s").claim_trial() as mine:
+        assert mine is not None
+        mine.trial.set_user_attr("updates", 1)
     with pytest.raises(DataError, match="holds the trials of another search, which differs in seed"):
         opened(tmp_path / "s", seed=9)
     url = f"sqlite:///{tmp_path}/x.db"
@@ -154,6 +156,53 @@ def test_another_search_and_no_database_are_refused(tmp_path: Path) -> None:
     assert "folder" not in str(refused.value)
     with pytest.raises(RecipeError, match="--storage nonsense: cannot be opened"):
         opened(tmp_path / "s", "nonsense")
+
+
+@pytest.mark.parametrize("num_trials", [0, 1, 2])
+def test_a_search_that_has_not_trained_may_be_changed(tmp_path: Path, num_trials: int) -> None:
+    """As after an error in the data of the first trial. Whoever reads the journal later finds the new search alone."""
+    for seed in (1, 9, 2):
+        trials = opened(tmp_path / "s", seed=seed)
+        for number in range(num_trials):
+            with trials.claim_trial() as mine:
+                assert mine is not None
+                assert mine.number == 0  # the same one again, after its error
+                if number == 0:
+                    suggest_configuration(trials.parameters, mine.trial)
+    again = opened(tmp_path / "s", seed=2)
+    assert [each.number for each in again.all_trials()] == [*range(min(num_trials, 1))]
+    assert again.study.user_attrs["search"]["seed"] == 2
+
+
+def test_a_search_that_a_worker_has_begun_is_not_changed(tmp_path: Path) -> None:
+    with opened(tmp_path / "s").claim_trial() as mine:
+        assert mine is not None
+        with pytest.raises(DataError, match="holds the trials of another search"):
+            opened(tmp_path / "s", seed=9)
+    trials = opened(tmp_path / "s", seed=9)
+    assert trials.all_trials() == []
+
+
+@pytest.mark.parametrize("work", ["validation", "pruned", "failed"])
+def test_a_search_with_an_end_or_a_validation_is_not_changed(tmp_path: Path, work: str) -> None:
+    trials = opened(tmp_path / "s")
+    with trials.claim_trial() as mine:
+        assert mine is not None
+        suggest_configuration(trials.parameters, mine.trial)
+        if work == "validation":
+            mine.trial.report(1.0, 1)
+        else:
+            trials.study.tell(mine.trial, state=TrialState.PRUNED if work == "pruned" else TrialState.FAIL)
+    with pytest.raises(DataError, match="holds the trials of another search"):
+        opened(tmp_path / "s", seed=9)
+
+
+def test_a_worker_of_a_search_that_was_changed_is_told(tmp_path: Path) -> None:
+    late = opened(tmp_path / "s")
+    opened(tmp_path / "s", seed=9)
+    with pytest.raises(DataError, match="Record does not exist"), late.claim_trial():
+        pytest.fail("it has a trial of a search that is no more")
+    assert opened(tmp_path / "s", seed=9).all_trials() == []
 
 
 def test_a_search_that_was_renamed_has_its_trials(tmp_path: Path) -> None:
@@ -201,7 +250,9 @@ def test_a_key_of_recipes_that_came_later_is_no_difference(tmp_path: Path) -> No
     def open_with(recipe: dict[str, Any], **more: Any) -> Trials:
         return open_trials(config, {"recipe": recipe, **more}, parameters, tmp_path / "t", None)
 
-    open_with({"model": {"dim": 3}, "train": [{"path": "a"}]})
+    with open_with({"model": {"dim": 3}, "train": [{"path": "a"}]}).claim_trial() as mine:
+        assert mine is not None
+        mine.trial.set_user_attr("updates", 1)
     open_with({"model": {"dim": 3, "later": 1}, "train": [{"path": "a", "later": None}], "seed": 1})
     with pytest.raises(DataError, match=r"differs in recipe\.train\.0\.path"):
         open_with({"model": {"dim": 3}, "train": [{"path": "b"}]})
