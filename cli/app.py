@@ -9,9 +9,10 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NoReturn, TextIO, cast
 
 import typer
@@ -20,7 +21,7 @@ from typer.core import TyperGroup
 from tfm.cli.options import IO_ERROR_EXIT_CODE, command_line
 from tfm.cli.streams import TerminalStream, print_data, print_message, redirect_to_devnull
 from tfm.cli.torchrun_output import INTERRUPTED_EXIT_CODE, choose_error_stream, is_idle_rank, rank_zero_stderr
-from tfm.pipeline.errors import MASK, DataError, StoppedError, TfmError, redact_command_line
+from tfm.pipeline.errors import MASK, DataError, StoppedError, TfmError, escape_unprintable, redact_command_line
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.stop_signal import stop_signals
 
@@ -30,6 +31,9 @@ OUT_OF_MEMORY_MESSAGE = (
 )
 RESUMABLE_COMMANDS = ("clean", "train", "run", "search", "synthesize")
 """Commands that go on where they were stopped."""
+ARGUMENTS = "tfm.arguments"
+"""The name in a context's notes of what was typed."""
+UsageError: type[Any] = typer.BadParameter.__mro__[1]  # of click, or of typer's own copy of it
 
 
 @dataclass
@@ -200,7 +204,15 @@ class Commands(CommandGroup):
             except UnicodeEncodeError:
                 problem = f"argument {number} is not UTF-8: {ascii(argument)[:200]}"
                 raise typer.BadParameter(f"{problem}; rename the file, or set the terminal to UTF-8") from None
+        ctx.meta[ARGUMENTS] = tuple(args)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            error.message += _recipe_advice(error.ctx, ctx.meta[ARGUMENTS])
+            raise
 
 
 app = typer.Typer(
@@ -216,6 +228,20 @@ handle_errors = ErrorHandler()
 
 judge_app = typer.Typer(cls=JudgeCommands, no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(judge_app, name="judge", help="Ask people which model is better, by ratings or preferences.")
+
+
+def _recipe_advice(ctx: typer.Context | None, arguments: Sequence[str]) -> str:
+    """The rest of a message about arguments of a command that takes a recipe by a flag, where one is not given so."""
+    flags = () if ctx is None else [flag for parameter in ctx.command.params for flag in parameter.opts]
+    if "--recipe" not in flags or any(each.partition("=")[0] == "--recipe" for each in arguments):
+        return ""
+    recipes = (
+        each
+        for before, each in pairwise(arguments)
+        if each.endswith(".toml") and not before.startswith("--") and not each.startswith("-")
+    )
+    recipe = next(recipes, None)
+    return "" if recipe is None else f"; a recipe is given by --recipe {shlex.quote(escape_unprintable(recipe))}"
 
 
 def _print_version(is_requested: bool) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,9 +18,10 @@ from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.canonical_json import MANIFEST_FILE as MANIFEST_FILE
 from tfm.pipeline.artifacts.files import FileEntry, sha256_of, verify_files
 from tfm.pipeline.artifacts.swap import detect_replacement
-from tfm.pipeline.errors import DataError, redact_command_line
+from tfm.pipeline.errors import DataError, escape_unprintable, redact_command_line
 
 FORMAT_VERSION = 1
+MAX_ENTRIES_FOR_ADVICE = 1000
 
 _T = TypeVar("_T")
 
@@ -137,12 +139,36 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
     try:
         data = read_bounded_file(folder / MANIFEST_FILE, displayed_path=path / MANIFEST_FILE)
     except (FileNotFoundError, NotADirectoryError):
-        problem = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
-        raise DataError(problem, file=path) from None
+        raise DataError(_missing_manifest_problem(path, folder), file=path) from None
     try:
         return _parse_manifest(data, path, folder)
     except ValueError as error:
         raise DataError(f"{error}; make {path} again", file=path / MANIFEST_FILE) from None
+
+
+def _missing_manifest_problem(path: Path, folder: Path) -> str:
+    if not folder.exists():
+        return "there is nothing here"
+    if folder.is_dir():
+        return f"is not an artifact of tfm (it has no manifest.json){runs_advice(path, folder)}"
+    kind = "a recipe: give the folder of its run, such as runs/NAME" if folder.suffix == ".toml" else "a file"
+    return f"is not an artifact of tfm (it is {kind})"
+
+
+def runs_advice(path: Path, folder: Path) -> str:
+    """The rest of a message about a folder that is no run: one of the runs that it holds; "" if it holds none.
+
+    Args:
+        path: of the folder in messages.
+        folder: to look into.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES_FOR_ADVICE))
+    except OSError:
+        return ""
+    run = next((each for each in names if (folder / each / "model" / MANIFEST_FILE).is_file()), None)
+    return "" if run is None else f"; it holds runs: give one, such as {escape_unprintable(str(path / run))}"
 
 
 def looks_like_tfm_manifest(folder: Path) -> bool:

@@ -40,7 +40,9 @@ def read_recipe_file(path: Path, origins: Origins, extended_by: tuple[Path, ...]
         raw = parse_toml(path)
     except FileNotFoundError:
         extender = f", which {extended_by[-1]} extends" if extended_by else ""
-        raise RecipeError(f"{path}: there is no such recipe{extender}") from None
+        with_suffix = path.with_name(f"{path.name}.toml")
+        meant = f"; did you mean {with_suffix}?" if not extended_by and with_suffix.is_file() else ""
+        raise RecipeError(f"{path}: there is no such recipe{extender}{meant}") from None
     base = raw.pop("extends", None)
     if base is None:
         merged = raw

@@ -15,6 +15,7 @@ from tfm.data.errors import format_names
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
+from tfm.pipeline.artifacts.manifest import runs_advice
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS_KEY
 from tfm.pipeline.reports.model_figures import (
@@ -98,7 +99,8 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
         raise DataError("there is no such folder", file=folder)
     of_model = (folder / "manifest.json").exists() or not folder.is_dir()
     if not of_model and not (folder / "model").exists():
-        raise DataError("has no model yet: `tfm train` makes it", file=folder)
+        problem = runs_advice(folder, folder).removeprefix("; ") or "has no model yet: `tfm train` makes it"
+        raise DataError(problem, file=folder)
     model = open_artifact(folder if of_model else folder / "model", "train")
     run = folder if not of_model else folder.parent if folder.name == "model" else None
     notes = _changed_settings(model)

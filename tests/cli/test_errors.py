@@ -45,6 +45,62 @@ def test_usage_errors_are_typers_own(words: tuple[str, ...]) -> None:
     assert result.out == ""
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tokenize", "mine.toml"),
+        ("preprocess", "mine.toml"),
+        ("train", "mine.toml"),
+        ("train", "mine.toml", "--set", "seed=2"),
+        ("evaluate", "mine.toml"),
+        ("clean", "mine.toml"),
+        ("synthesize", "mine.toml"),
+    ],
+    ids=" ".join,
+)
+def test_a_recipe_without_its_flag_is_told_the_flag(words: tuple[str, ...]) -> None:
+    result = tfm(*words)
+    assert result.code == 2
+    assert result.err.endswith("; a recipe is given by --recipe mine.toml\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tokenize", "text.en"),
+        ("tokenize", "--vocab-size", "mine.toml"),
+        ("train", "mine.toml", "--recipe", "other.toml"),
+        ("train", "mine.toml", "--recipe=other.toml"),
+        ("embed", "--count", "x", "mine.toml"),
+        ("nonsense", "mine.toml"),
+    ],
+    ids=" ".join,
+)
+def test_other_mistakes_are_told_no_flag_of_recipes(words: tuple[str, ...]) -> None:
+    result = tfm(*words)
+    assert result.code == 2
+    assert "a recipe is given" not in result.err
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "recipe"])
+def test_a_recipe_without_its_suffix_is_told_the_file(tmp_path: Path, command: str) -> None:
+    (tmp_path / "mine.toml").write_text("")
+    assert tfm(command, tmp_path / "mine").err.endswith(
+        f"there is no such recipe; did you mean {tmp_path / 'mine.toml'}?\n"
+    )
+    assert tfm(command, tmp_path / "yours").err.endswith("there is no such recipe\n")
+
+
+@pytest.mark.parametrize("words", [("inspect",), ("translate",), ("compare",), ("generate",), ("attend",), ("serve",)])
+def test_a_folder_of_runs_is_told_one_of_them(stages: Stages, tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "of the first\x1b").symlink_to(stages.folder)
+    more = ("a text", "--out", tmp_path / "page.html") if words == ("attend",) else ()
+    result = tfm(*words, tmp_path, *more)
+    assert result.code == 65
+    assert f"it holds runs: give one, such as {tmp_path}/of the first\\x1b" in result.err.replace("\n", " ")
+
+
 def test_files_that_are_not_aligned(corpora: Path, stages: Stages, tmp_path: Path) -> None:
     short = write_lines(tmp_path / "short.en", ["one", "two"])
     words = ("preprocess", "--train", corpora / "train.de", short, "--tokenizer", stages.folder / "tokenizer")

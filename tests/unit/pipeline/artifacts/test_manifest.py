@@ -19,6 +19,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "run" / "thing"
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("gone", "there is nothing here"),
+        ("folder", "is not an artifact of tfm (it has no manifest.json)"),
+        ("text", "is not an artifact of tfm (it is a file)"),
+        ("r.toml", "is not an artifact of tfm (it is a recipe: give the folder of its run, such as runs/NAME)"),
+    ],
+)
+def test_without_a_manifest_there_is_no_artifact(tmp_path: Path, name: str, problem: str) -> None:
+    (tmp_path / "folder" / "model").mkdir(parents=True)
+    (tmp_path / "text").touch()
+    (tmp_path / "r.toml").touch()
+    with pytest.raises(DataError) as caught:
+        open_artifact(tmp_path / name)
+    assert str(caught.value) == f"{tmp_path / name}: {problem}"
+
+
 ENTRY = {"size": 0, "sha256": "0" * 64}
 
 
