@@ -211,7 +211,8 @@ class Commands(CommandGroup):
         try:
             return super().invoke(ctx)
         except UsageError as error:
-            error.message += _recipe_advice(error.ctx, ctx.meta[ARGUMENTS])
+            message = error.message.removeprefix("Value error, ")  # pydantic's, by which typer reads values
+            error.message = message + _recipe_advice(error.ctx, ctx.meta[ARGUMENTS])
             raise
 
 

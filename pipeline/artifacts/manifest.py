@@ -21,7 +21,7 @@ from tfm.pipeline.artifacts.swap import detect_replacement
 from tfm.pipeline.errors import DataError, escape_unprintable, redact_command_line
 
 FORMAT_VERSION = 1
-MAX_ENTRIES_FOR_ADVICE = 1000
+MAX_ENTRIES_FOR_ADVICE, MAX_EXAMPLES = 1000, 6
 
 _T = TypeVar("_T")
 
@@ -150,9 +150,17 @@ def _missing_manifest_problem(path: Path, folder: Path) -> str:
     if not folder.exists():
         return "there is nothing here"
     if folder.is_dir():
-        return f"is not an artifact of tfm (it has no manifest.json){runs_advice(path, folder)}"
+        return f"is not an artifact of tfm (it has no manifest.json){_contents_advice(path, folder)}"
     kind = "a recipe: give the folder of its run, such as runs/NAME" if folder.suffix == ".toml" else "a file"
     return f"is not an artifact of tfm (it is {kind})"
+
+
+def _contents_advice(path: Path, folder: Path) -> str:
+    artifacts = [each for each in _some_names(folder) if (folder / each / MANIFEST_FILE).is_file()]
+    if not artifacts:
+        return runs_advice(path, folder)
+    examples = ", ".join(escape_unprintable(str(path / each)) for each in artifacts[:MAX_EXAMPLES])
+    return f"; it holds {examples}{', ...' if len(artifacts) > MAX_EXAMPLES else ''}"
 
 
 def runs_advice(path: Path, folder: Path) -> str:
@@ -162,13 +170,17 @@ def runs_advice(path: Path, folder: Path) -> str:
         path: of the folder in messages.
         folder: to look into.
     """
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES_FOR_ADVICE))
-    except OSError:
-        return ""
+    names = _some_names(folder)
     run = next((each for each in names if (folder / each / "model" / MANIFEST_FILE).is_file()), None)
     return "" if run is None else f"; it holds runs: give one, such as {escape_unprintable(str(path / run))}"
+
+
+def _some_names(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in islice(entries, MAX_ENTRIES_FOR_ADVICE))
+    except OSError:
+        return []
 
 
 def looks_like_tfm_manifest(folder: Path) -> bool:

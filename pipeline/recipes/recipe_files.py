@@ -42,7 +42,10 @@ def read_recipe_file(path: Path, origins: Origins, extended_by: tuple[Path, ...]
         extender = f", which {extended_by[-1]} extends" if extended_by else ""
         with_suffix = path.with_name(f"{path.name}.toml")
         meant = f"; did you mean {with_suffix}?" if not extended_by and with_suffix.is_file() else ""
+        meant = f"; a setting is given by --set {path}" if not extended_by and "=" in path.name else meant
         raise RecipeError(f"{path}: there is no such recipe{extender}{meant}") from None
+    if isinstance(raw.get("search"), dict):
+        raise RecipeError(f"{path}: has [search], and is for `tfm search`; a recipe is its base")
     base = raw.pop("extends", None)
     if base is None:
         merged = raw

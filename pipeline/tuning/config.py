@@ -165,6 +165,8 @@ def load_search(path: Path) -> SearchConfig:
     except RecipeError as error:
         reason = str(error).removeprefix(f"{path}: ")
         raise RecipeError(f"{path}: cannot be read as a recipe of a search: {reason}") from None
+    if content and "search" not in content:
+        raise RecipeError(f"{path}: has no [search]; a recipe is trained by `tfm run`")
     if set(content) != {"search"} or not isinstance(content["search"], Mapping):
         other_tables = ", ".join(sorted(set(content) - {"search"}))
         problem = (

@@ -91,6 +91,20 @@ def test_a_recipe_without_its_suffix_is_told_the_file(tmp_path: Path, command: s
     assert tfm(command, tmp_path / "yours").err.endswith("there is no such recipe\n")
 
 
+def test_a_search_and_a_recipe_are_told_their_commands(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('[search]\nbase = "r.toml"\n')
+    (tmp_path / "r.toml").write_text('data.path = "corpus"\n')
+    assert "has [search], and is for `tfm search`" in tfm("run", tmp_path / "s.toml").err
+    assert "has no [search]; a recipe is trained by `tfm run`" in tfm("search", tmp_path / "r.toml").err
+    assert "a setting is given by --set seed=2" in tfm("run", "seed=2").err
+
+
+def test_what_reads_values_is_not_named() -> None:
+    done = tfm("run", "r.toml", "--device", "gpu")
+    assert done.code == 2
+    assert "Invalid value for '--device': 'gpu' is not one of" in done.err
+
+
 @pytest.mark.parametrize("words", [("inspect",), ("translate",), ("compare",), ("generate",), ("attend",), ("serve",)])
 def test_a_folder_of_runs_is_told_one_of_them(stages: Stages, tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "notes").mkdir()

@@ -37,6 +37,19 @@ def test_without_a_manifest_there_is_no_artifact(tmp_path: Path, name: str, prob
     assert str(caught.value) == f"{tmp_path / name}: {problem}"
 
 
+def test_a_folder_of_artifacts_names_them(folder: Path) -> None:
+    make(plan_of(folder))
+    with pytest.raises(DataError) as caught:
+        open_artifact(folder.parent)
+    assert str(caught.value).endswith(f"(it has no manifest.json); it holds {folder}")
+    for number in range(9):
+        make(plan_of(folder.with_name(f"a\x07{number}")))
+    with pytest.raises(DataError) as caught:
+        open_artifact(folder.parent)
+    names = ", ".join(f"{folder.parent}/a\\x07{number}" for number in range(6))
+    assert str(caught.value).endswith(f"; it holds {names}, ...")
+
+
 ENTRY = {"size": 0, "sha256": "0" * 64}
 
 
