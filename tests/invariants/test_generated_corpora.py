@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from tfm.data.corpora.sources import read_pairs, with_lists_of
 from tfm.data.corpus_config import CorpusConfig
+from tfm.data.lines import PROBLEMS_BY_MAGIC, PROBLEMS_BY_PATTERN
 from tfm.pipeline.scoring.metrics.entities.schemes import extract_entities
 from tfm.tokenizer.labels import SPACE_WITHIN_WORD
 
@@ -80,6 +81,7 @@ def tables(draw: Draw) -> Case:
     if not is_found or not is_headed:
         config |= {"quoting": style} | ({"delimiter": delimiter} if ending == "csv" else {})
     content = _table(draw, delimiter, style, [["one", "second", "3"]] * is_headed + [[*each] for each in rows])
+    assume(content.count("\n") > 1 or content.count("\r") < 2)  # one line of CR alone is refused
     expected = [(one_line(second), one_line(first)) for first, second, _ in rows]
     if style == "double" and "\r" not in content:
         frame = pd.read_csv(
@@ -496,6 +498,8 @@ def compressed_files(draw: Draw) -> Case:
     }  # fmt: skip
     whole = b"".join(parts)
     assume(b"\r\r" not in whole and (b"\n" in whole or whole.count(b"\r") < 2))  # other ends of lines are refused
+    assume(not whole.startswith(tuple(PROBLEMS_BY_MAGIC)))  # files of other programs are named
+    assume(not any(pattern.match(whole) for pattern in PROBLEMS_BY_PATTERN))
     content = zipped(draw, whole) if ending == ".zip" else b"".join(map(pack[ending], parts))
     lines = [line.removesuffix("\r") for line in whole.decode().split("\n")]
     lines = lines if lines[-1] or whole.endswith(b"\r") else lines[:-1]
