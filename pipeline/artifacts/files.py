@@ -174,6 +174,8 @@ def sha256_of(path: Path) -> str:
     Raises DataError if the path is a folder, a pipe or another thing that cannot be read twice.
     """
     status = os.stat(path)
+    if stat.S_ISDIR(status.st_mode):
+        raise DataError("is a folder, not a file", file=path)
     if not stat.S_ISREG(status.st_mode):
         raise DataError("not a regular file, so it cannot be an input", file=path)
     key = _stat_key(status)

@@ -99,6 +99,11 @@ def test_a_search_and_a_recipe_are_told_their_commands(tmp_path: Path) -> None:
     assert "a setting is given by --set seed=2" in tfm("run", "seed=2").err
 
 
+def test_a_folder_in_place_of_a_corpus_is_called_so(tmp_path: Path) -> None:
+    done = tfm("tokenize", tmp_path, "--kind", "bpe", "--vocab-size", "300", "--out", tmp_path / "vocabulary")
+    assert (done.code, done.err) == (65, f"{tmp_path}: is a folder, not a file\n")
+
+
 def test_what_reads_values_is_not_named() -> None:
     done = tfm("run", "r.toml", "--device", "gpu")
     assert done.code == 2
