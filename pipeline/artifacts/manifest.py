@@ -156,7 +156,7 @@ def _missing_manifest_problem(path: Path, folder: Path) -> str:
 
 
 def _contents_advice(path: Path, folder: Path) -> str:
-    artifacts = [each for each in _some_names(folder) if (folder / each / MANIFEST_FILE).is_file()]
+    artifacts = [each for each in _some_names(folder) if os.path.isfile(folder / each / MANIFEST_FILE)]
     if not artifacts:
         return runs_advice(path, folder)
     examples = ", ".join(escape_unprintable(str(path / each)) for each in artifacts[:MAX_EXAMPLES])
@@ -171,7 +171,7 @@ def runs_advice(path: Path, folder: Path) -> str:
         folder: to look into.
     """
     names = _some_names(folder)
-    run = next((each for each in names if (folder / each / "model" / MANIFEST_FILE).is_file()), None)
+    run = next((each for each in names if os.path.isfile(folder / each / "model" / MANIFEST_FILE)), None)
     return "" if run is None else f"; it holds runs: give one, such as {escape_unprintable(str(path / run))}"
 
 

@@ -41,7 +41,7 @@ def read_recipe_file(path: Path, origins: Origins, extended_by: tuple[Path, ...]
     except FileNotFoundError:
         extender = f", which {extended_by[-1]} extends" if extended_by else ""
         with_suffix = path.with_name(f"{path.name}.toml")
-        meant = f"; did you mean {with_suffix}?" if not extended_by and with_suffix.is_file() else ""
+        meant = f"; did you mean {with_suffix}?" if not extended_by and os.path.isfile(with_suffix) else ""
         meant = f"; a setting is given by --set {path}" if not extended_by and "=" in path.name else meant
         raise RecipeError(f"{path}: there is no such recipe{extender}{meant}") from None
     if isinstance(raw.get("search"), dict):

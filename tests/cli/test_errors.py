@@ -89,6 +89,7 @@ def test_a_recipe_without_its_suffix_is_told_the_file(tmp_path: Path, command: s
         f"there is no such recipe; did you mean {tmp_path / 'mine.toml'}?\n"
     )
     assert tfm(command, tmp_path / "yours").err.endswith("there is no such recipe\n")
+    assert "there is no such recipe" in tfm(command, tmp_path / ("a" * 252)).err  # with .toml it is too long a name
 
 
 def test_a_search_and_a_recipe_are_told_their_commands(tmp_path: Path) -> None:

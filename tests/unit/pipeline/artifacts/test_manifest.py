@@ -37,6 +37,16 @@ def test_without_a_manifest_there_is_no_artifact(tmp_path: Path, name: str, prob
     assert str(caught.value) == f"{tmp_path / name}: {problem}"
 
 
+def test_folders_that_cannot_be_read_hold_nothing(tmp_path: Path) -> None:
+    make(plan_of(tmp_path / "closed" / "thing"))
+    (tmp_path / "closed").chmod(0)
+    try:
+        with pytest.raises(DataError, match="is not an artifact of tfm"):
+            open_artifact(tmp_path)
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+
+
 def test_a_folder_of_artifacts_names_them(folder: Path) -> None:
     make(plan_of(folder))
     with pytest.raises(DataError) as caught:
