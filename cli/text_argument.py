@@ -15,9 +15,11 @@ FILE_NAME_PATTERN = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
 
 
 def parse_file_or_text(argument: str) -> Path:
-    """The argument as typer is to pass it on. Raises typer's usage error for an empty one, which is neither."""
+    """The argument as typer is to pass it on. Raises typer's usage error for an empty one, or a URL."""
     if not argument:
         raise typer.BadParameter("is empty: give a file, a text, or - for stdin")
+    if re.fullmatch(r"https?://\S+", argument):
+        raise typer.BadParameter("is a URL: download its file, and give that")
     return Path(argument)
 
 

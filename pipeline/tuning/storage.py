@@ -12,6 +12,7 @@ from optuna.storages import BaseStorage, RDBStorage
 from tfm.pipeline.errors import DataError, RecipeError, TfmError
 from tfm.pipeline.tuning.journal import DAMAGED_JOURNAL_REMEDY, Journal
 
+OPTUNA_NOT_FOUND_MESSAGE = "Record does not exist."
 MAX_ATTEMPTS = 50
 SECONDS_BETWEEN_ATTEMPTS = 0.2
 TABLE_CREATION_RACE_MESSAGES = ("already exists", "is locked", "duplicate", "unique constraint", "no such table")
@@ -87,6 +88,8 @@ def raise_storage_errors(source: str) -> Iterator[None]:
     except (TfmError, OSError):
         raise
     except Exception as error:  # Optuna checks nothing that it reads, and SQLAlchemy has its own
+        if isinstance(error, KeyError) and error.args == (OPTUNA_NOT_FOUND_MESSAGE,):
+            raise DataError("another worker began the search anew: run the same command again", file=source) from None
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise DataError(
             f"{kind}{str(error).partition(chr(10))[0]:.500}; {DAMAGED_JOURNAL_REMEDY}", file=source

@@ -105,6 +105,13 @@ def test_a_folder_in_place_of_a_corpus_is_called_so(tmp_path: Path) -> None:
     assert (done.code, done.err) == (65, f"{tmp_path}: is a folder, not a file\n")
 
 
+def test_a_url_in_place_of_a_text_is_called_so(stages: Stages) -> None:
+    done = tfm("translate", stages.folder, "https://example.org/a.txt")
+    assert done.code == 2
+    assert "is a URL: download its file, and give that" in " ".join(done.err.split())
+    assert "is a URL" not in tfm("translate", stages.folder, "https://example.org is a/site", "--beam", "1").err
+
+
 def test_what_reads_values_is_not_named() -> None:
     done = tfm("run", "r.toml", "--device", "gpu")
     assert done.code == 2

@@ -200,7 +200,7 @@ def test_a_search_with_an_end_or_a_validation_is_not_changed(tmp_path: Path, wor
 def test_a_worker_of_a_search_that_was_changed_is_told(tmp_path: Path) -> None:
     late = opened(tmp_path / "s")
     opened(tmp_path / "s", seed=9)
-    with pytest.raises(DataError, match="Record does not exist"), late.claim_trial():
+    with pytest.raises(DataError, match="another worker began the search anew: run"), late.claim_trial():
         pytest.fail("it has a trial of a search that is no more")
     assert opened(tmp_path / "s", seed=9).all_trials() == []
 
